@@ -1,0 +1,164 @@
+"""What a cluster is made of: devices, links, groups of identical nodes, and the links between groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A kind of accelerator. Data, never an enumeration: a new one is a row of the catalogue."""
+
+    name: str
+    memory: float
+    """[bytes] device memory as the driver reports it."""
+    memory_bandwidth: float
+    """[bytes/s] peak of the device memory."""
+    peak_flops: tuple[tuple[str, float], ...]
+    """[FLOP/s] dense peak of the matrix units, by precision; a precision that is missing is not supported."""
+    matmul_efficiency: float
+    """[-] share of the peak that large matrix products reach inside training."""
+    attention_efficiency: float
+    """[-] share of the 16-bit peak that the fused attention kernel reaches in the forward pass."""
+    fused_attention: bool
+    """Whether a fused (flash) attention kernel exists for the device."""
+
+    def peak(self, precision: str) -> float:
+        """Return the dense peak [FLOP/s] in `precision`, or 0.0 if the device does not support it."""
+        return dict(self.peak_flops).get(precision, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link inside a node, per device and direction."""
+
+    name: str
+    bandwidth: float
+    """[bytes/s] one direction, per device, as the sheet says."""
+    efficiency: float
+    """[-] share of the bandwidth that large collectives reach."""
+    latency: float
+    """[s] of one message."""
+
+    @property
+    def rate(self) -> float:
+        """[bytes/s] reached by large messages, one direction, per device."""
+        return self.bandwidth * self.efficiency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """A level above the node (rack, pod, zone): how many nodes it spans, and what each node may send beyond it."""
+
+    name: str
+    num_nodes: int
+    bandwidth: float
+    """[bytes/s] one direction, per node, out of the tier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The network between the nodes of a group, per node and direction."""
+
+    name: str
+    bandwidth: float
+    """[bytes/s] one direction, per node, all rails together, as the sheet says."""
+    efficiency: float
+    """[-] share of the bandwidth that large messages reach."""
+    latency: float
+    """[s] of one message."""
+    tiers: tuple[Tier, ...] = ()
+    """Levels above the node, smallest first; the network inside the smallest has the full bandwidth."""
+
+    def rate(self, num_nodes: int) -> float:
+        """Return [bytes/s] per node, one direction, when `num_nodes` nodes exchange large messages."""
+        crossed = [tier.bandwidth for tier in self.tiers if num_nodes > tier.num_nodes]
+        return min([self.bandwidth, *crossed]) * self.efficiency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The machine around the devices of a node."""
+
+    memory: float
+    """[bytes] of the node."""
+    link_bandwidth: float
+    """[bytes/s] between a device and the host, one direction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceGroup:
+    """Identical devices on identical nodes. Unlike devices are several groups."""
+
+    name: str
+    device: Device
+    num_nodes: int
+    devices_per_node: int
+    intra_node: Link
+    inter_node: Network
+    nodes: str = ""
+    """Name of the set of nodes that this group shares with other groups; empty if the nodes are its own."""
+    host: Host | None = None
+    price_per_device_hour: float = 0.0
+    """[currency/h] zero where it is not known."""
+    mtbf_hours: float = 0.0
+    """[h] mean time between failures of one device; zero where it is not known."""
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices in the group."""
+        return self.num_nodes * self.devices_per_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLink:
+    """What connects two groups."""
+
+    first: str
+    second: str
+    transport: str
+    """``rdma``, ``tcp`` or ``node`` (the two groups share nodes, and the link is inside the node)."""
+    bandwidth: float
+    """[bytes/s] one direction, per node (per device for ``node``)."""
+    efficiency: float
+    latency: float
+    """[s] of one message."""
+
+    @property
+    def rate(self) -> float:
+        """[bytes/s] reached by large messages, one direction, per node (per device for ``node``)."""
+        return self.bandwidth * self.efficiency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Groups of devices and what connects them."""
+
+    name: str
+    groups: tuple[DeviceGroup, ...]
+    links: tuple[GroupLink, ...] = ()
+    """One for each pair of groups that has a link of its own; other pairs use the slower of their networks."""
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices in all groups."""
+        return sum(group.num_devices for group in self.groups)
+
+    def group(self, name: str) -> DeviceGroup:
+        """Return the group called `name`.
+
+        Raises:
+            KeyError: there is no such group.
+
+        """
+        for group in self.groups:
+            if group.name == name:
+                return group
+        raise KeyError(name)
+
+    def link(self, first: str, second: str) -> GroupLink | None:
+        """Return the declared link between two groups, in either order, or None where none is declared."""
+        for link in self.links:
+            if {link.first, link.second} == {first, second}:
+                return link
+        return None

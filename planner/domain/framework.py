@@ -1,0 +1,76 @@
+"""Facts of a training framework that decide time and memory, and what it can run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    """What plans a framework can carry."""
+
+    schedules: tuple[str, ...]
+    zero_stages: tuple[int, ...]
+    """Without pipeline stages."""
+    zero_stages_pipeline: tuple[int, ...]
+    """With more than one pipeline stage; empty if the framework has no pipeline."""
+    tensor_parallel: bool
+    uneven_layers: bool
+    """Stages with unlike numbers of layers."""
+    uneven_tensor_parallel: bool
+    """Stages with unlike tensor degrees."""
+    uneven_recompute: bool
+    """Stages with unlike numbers of recomputed layers."""
+    partial_recompute: bool
+    """Stages in which some layers are recomputed and others not."""
+    mixed_devices: bool
+    version: str
+    """Versions for which this was checked."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """A profile of costs and memory."""
+
+    name: str
+    gradient_bytes: int
+    """[bytes] of one gradient."""
+    weight_bytes: int
+    """[bytes] of one working weight."""
+    optimizer_bytes: int
+    """[bytes] of master weight and optimizer state per parameter."""
+    logit_bytes: float
+    """[bytes] per token and vocabulary entry that the loss holds at its peak."""
+    gathered_logits: bool
+    """Whether every tensor rank holds the logits of the whole vocabulary."""
+    launch_floor: float
+    """[s] that the host needs to launch the forward pass of one layer."""
+    elementwise: float
+    """[-] factor on memory-bound passes over the hidden size."""
+    elementwise_inner: float
+    """[-] factor on memory-bound passes inside attention and feed-forward."""
+    softmax_bytes: float
+    """[bytes] moved per attention score where attention is not fused."""
+    saturation: float
+    """[-] size of a dimension at which a matrix product reaches half of its efficiency."""
+    collective_latency: float
+    """[s] per doubling of the ranks of a tensor collective."""
+    hop_latency: float
+    """[s] of one transfer between pipeline stages, on top of the link's."""
+    overlap_replicated: float
+    """[-] share of the last backward pass that hides the exchange of gradients, ZeRO stage 0."""
+    overlap_sharded: float
+    """[-] the same for ZeRO stages 1 and 2."""
+    overlap_gather: float
+    """[-] share of a layer's compute that hides the gathering of its weights, ZeRO stage 3."""
+    exposed_gather: float
+    """[-] share of the gathering that is never hidden, ZeRO stage 3."""
+    step_overhead: float
+    """[s] of every step outside of the model: data, logging, host synchronisation."""
+    fragmentation: float
+    """[-] factor on activations that the allocator needs."""
+    outside_allocator: float
+    """[bytes] per device outside of the allocator: context, communicators, workspace."""
+    can: Capability
+    source: str

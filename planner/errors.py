@@ -1,0 +1,64 @@
+"""The ways in which the planner can fail, and what each means.
+
+PlannerError
+  - SpecError          wrong input: one or more problems, each with its place (exit 2)
+  - NoFeasiblePlan     proved: no plan exists under the given limits (exit 3)
+  - NoPlanInTime       not proved: the limit on time ran out before a plan was found (exit 4)
+
+Anything else that is raised is a bug of the planner (exit 70).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an input: where it stands, and what is wrong and what would be right."""
+
+    place: str
+    """File, line and key, as in ``cluster.yaml:12 groups[0].device``; empty where there is none."""
+    message: str
+    """One sentence: what is wrong, and what would be right."""
+
+    def __str__(self) -> str:
+        """Return the problem as one line."""
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class PlannerError(Exception):
+    """The base of every failure that a user can cause or meet."""
+
+
+class SpecError(PlannerError):
+    """The input cannot be used; all problems found are listed."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Keep `problems`, at least one."""
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @classmethod
+    def of(cls, place: str, message: str) -> SpecError:
+        """Return the error of a single problem."""
+        return cls([Problem(place, message)])
+
+
+class NoFeasiblePlan(PlannerError):
+    """Proved: nothing in the search space satisfies the limits."""
+
+    def __init__(self, message: str, rejections: Mapping[str, int] | None = None) -> None:
+        """Keep the counted `rejections` (reason -> number of candidates)."""
+        self.rejections = dict(rejections or {})
+        super().__init__(message)
+
+
+class NoPlanInTime(PlannerError):
+    """No plan was found before the limit on time; one may exist."""
+
+    def __init__(self, message: str, lower_bound: float) -> None:
+        """Keep `lower_bound`, [s] below which no plan's step time can lie."""
+        self.lower_bound = lower_bound
+        super().__init__(message)

@@ -1,0 +1,52 @@
+"""Units at the border: everything inside is bytes, seconds, FLOP and their quotients.
+
+The arithmetic helpers take floats or numpy arrays alike, so that one formula prices one plan or thousands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+KIB = 2**10
+MIB = 2**20
+GIB = 2**30
+"""[bytes] memory sheets of accelerators mean powers of two."""
+GBYTE = 10**9
+"""[bytes] network sheets mean powers of ten."""
+GBIT = GBYTE / 8
+"""[bytes] a gigabit on a network sheet."""
+TFLOPS = 10**12
+"""[FLOP/s]"""
+MICROSECOND = 1e-6
+"""[s]"""
+NANOSECOND = 1e-9
+"""[s]"""
+
+Bytes = float
+Seconds = float
+Flop = float
+
+
+def larger(first: Any, second: Any) -> Any:
+    """Return the elementwise maximum of two floats or arrays."""
+    if isinstance(first, (int, float)) and isinstance(second, (int, float)):
+        return first if first >= second else second
+    import numpy as np
+
+    return np.maximum(first, second)
+
+
+def smaller(first: Any, second: Any) -> Any:
+    """Return the elementwise minimum of two floats or arrays."""
+    return -larger(-first, -second)
+
+
+def logarithm2(value: Any) -> Any:
+    """Return the base-2 logarithm of a float or an array."""
+    if isinstance(value, (int, float)):
+        import math
+
+        return math.log2(value)
+    import numpy as np
+
+    return np.log2(value)
