@@ -67,6 +67,8 @@ class Network:
     """[-] share of the bandwidth that large messages reach."""
     latency: float
     """[s] of one message."""
+    rails: int = 1
+    """Adapters of a node; one device uses one of them, or its share if there are fewer adapters than devices."""
     tiers: tuple[Tier, ...] = ()
     """Levels above the node, smallest first; the network inside the smallest has the full bandwidth."""
 

@@ -76,8 +76,8 @@ class Work:
     """[bytes] moved by memory-bound passes over the hidden size (norms, residuals)."""
     inner_bytes: Number = 0.0
     """[bytes] moved by memory-bound passes inside attention and feed-forward (activation function, rotary)."""
-    loss_bytes: Number = 0.0
-    """[bytes] moved by the loss."""
+    logits: Number = 0.0
+    """[-] logits of the device's part of the vocabulary."""
     block_output: Number = 0.0
     """[bytes] of the partial sums that each block leaves where its weights are cut, undivided."""
     num_blocks: int = 0
