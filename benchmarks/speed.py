@@ -19,6 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 YARDSTICK = (sys.executable, "-c", "from ortools.sat.python import cp_model")
 
+PLANNER = str(Path(sys.executable).parent / "planner")
+"""the command of the environment that runs this script"""
+
 LAST_WORDS = 15
 """[lines] of a failed command that are shown"""
 
@@ -64,10 +67,14 @@ def seconds(command: tuple[str, ...]) -> float:
     """Return the time that `command` takes from its start to its end.
 
     Raises:
-        CommandFailedError: it ended with another exit code than 0.
+        CommandFailedError: it is not installed, or ended with another exit code than 0.
     """
     started = time.perf_counter()
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    except FileNotFoundError as missing:
+        message = f"{command[0]} is not there: install the planner into this environment first (make bench does)"
+        raise CommandFailedError(message) from missing
     taken = time.perf_counter() - started
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).splitlines()[-LAST_WORDS:])
@@ -83,7 +90,7 @@ def measure(cases: tuple[Case, ...], rounds: int) -> dict[str, list[float]]:
     for _ in range(rounds):
         times[""].append(seconds(YARDSTICK))
         for case in cases:
-            times[case.name].append(seconds((sys.executable, "-m", "planner", *case.arguments.split())))
+            times[case.name].append(seconds((PLANNER, *case.arguments.split())))
     return times
 
 
