@@ -1,0 +1,21 @@
+"""What must hold of any plan, whoever made it; one rule a file, and a new one is a file and a row of CHECKS."""
+
+from planner.checks.base import Check, Context, StageMemory
+from planner.checks.batch import BATCH
+from planner.checks.degrees import DEGREES
+from planner.checks.devices import DEVICES
+from planner.checks.frameworks import refusals, runs_on
+from planner.checks.layers import LAYERS
+from planner.checks.memory import MEMORY
+from planner.checks.schedule import SCHEDULE
+from planner.errors import Problem
+
+CHECKS: tuple[Check, ...] = (LAYERS, BATCH, SCHEDULE, DEGREES, DEVICES, MEMORY)
+
+
+def run_checks(context: Context) -> tuple[Problem, ...]:
+    """Return everything that is wrong with the plan of `context`."""
+    return tuple(problem for check in CHECKS for problem in check.check(context))
+
+
+__all__ = ["CHECKS", "Check", "Context", "StageMemory", "refusals", "run_checks", "runs_on"]

@@ -1,0 +1,52 @@
+"""What a check is: a rule that must hold of any plan, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from planner.domain.cluster import Cluster, DeviceGroup
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.domain.plan import Plan, Stage
+from planner.errors import Problem
+
+
+class StageMemory(Protocol):
+    """Whatever knows the memory of a stage: its cost, or its prediction."""
+
+    @property
+    def memory(self) -> tuple[tuple[str, float], ...]:
+        """[bytes] on the fullest device, by part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A plan and all that it is judged by. Nothing in it needs to make sense: that is what the checks find out."""
+
+    plan: Plan
+    cluster: Cluster
+    model: Model
+    job: Job
+    stages: tuple[StageMemory, ...] | None = None
+    """Memory of each stage; None where it is not known, and then memory is not judged."""
+
+    def group(self, stage: Stage) -> DeviceGroup | None:
+        """Return the group that `stage` runs on, or None if the cluster has none of that name."""
+        return next((group for group in self.cluster.groups if group.name == stage.group), None)
+
+    def places(self, key: str = "") -> Iterator[tuple[str, Stage]]:
+        """Yield each stage with the place of its `key` in the plan."""
+        for index, stage in enumerate(self.plan.stages):
+            yield f"stages[{index}].{key}" if key else f"stages[{index}]", stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A rule. It never fails on nonsense, and leaves to other rules what is theirs to say."""
+
+    name: str
+    summary: str
+    """What holds of a plan that passes."""
+    check: Callable[[Context], tuple[Problem, ...]]

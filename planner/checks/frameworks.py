@@ -1,0 +1,68 @@
+"""Which frameworks can run a plan, and why others cannot, from what each framework's profile says it can carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.domain.cluster import Cluster
+from planner.domain.framework import Capability, Framework
+from planner.domain.plan import Plan
+
+
+def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, ...]:
+    """Return the reasons why `framework` cannot run `plan` on `cluster`; none if it can."""
+    can = framework.can
+    uneven = (
+        (can.tensor_parallel, any(stage.strategy.degree("tp") > 1 for stage in plan.stages), "tensor parallelism"),
+        (can.uneven_layers, _differ(stage.num_layers for stage in plan.stages), "stages with unlike numbers of layers"),
+        (
+            can.uneven_tensor_parallel,
+            _differ(stage.strategy.degree("tp") for stage in plan.stages),
+            "stages with unlike tensor degrees",
+        ),
+        (can.uneven_recompute, _has_uneven_recompute(plan), "stages that recompute unlike numbers of layers"),
+        (
+            can.partial_recompute,
+            any(0 < stage.num_recomputed < stage.num_layers for stage in plan.stages),
+            "stages that recompute some of their layers in full and others not",
+        ),
+        (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.stages), "unlike devices"),
+    )
+    reasons = [*_pipeline_reasons(plan, can), *(text for able, used, text in uneven if used and not able)]
+    return tuple(f"{framework.name} cannot run {reason}" for reason in reasons)
+
+
+def runs_on(plan: Plan, frameworks: Iterable[Framework], cluster: Cluster) -> tuple[str, ...]:
+    """Return the names of the frameworks that can run `plan` on `cluster`."""
+    return tuple(framework.name for framework in frameworks if not refusals(plan, framework, cluster))
+
+
+def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
+    """Return what of the pipeline and of the ZeRO stage is out of reach; with one stage all schedules are the same."""
+    if plan.num_stages <= 1:
+        return [] if plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
+    if not can.zero_stages_pipeline:
+        return [f"a pipeline ({plan.num_stages} stages)"]
+    reasons = []
+    if plan.schedule not in can.schedules:
+        reasons.append(f"schedule {plan.schedule} (only {', '.join(can.schedules)})")
+    if plan.zero_stage not in can.zero_stages_pipeline:
+        possible = ", ".join(str(stage) for stage in can.zero_stages_pipeline)
+        reasons.append(f"ZeRO stage {plan.zero_stage} with pipeline stages (only {possible})")
+    return reasons
+
+
+def _differ(values: Iterable[object]) -> bool:
+    return len(set(values)) > 1
+
+
+def _has_uneven_recompute(plan: Plan) -> bool:
+    """Return whether one setting for all stages cannot say what is recomputed: every layer of every stage is one."""
+    if all(stage.num_recomputed == stage.num_layers for stage in plan.stages):
+        return False
+    return _differ((stage.recompute, stage.num_recomputed) for stage in plan.stages)
+
+
+def _device(group: str, cluster: Cluster) -> str:
+    """Return the name of the group's device, or what tells an unknown group from all others."""
+    return next((known.device.name for known in cluster.groups if known.name == group), f"group {group}")

@@ -1,0 +1,29 @@
+"""Every stage fits into its device's memory, less the head-room."""
+
+from __future__ import annotations
+
+from planner.checks.base import Check, Context
+from planner.errors import Problem
+from planner.units import GIB
+
+
+def _check(context: Context) -> tuple[Problem, ...]:
+    problems = []
+    for (place, stage), cost in zip(context.places(), context.stages or (), strict=False):
+        group = context.group(stage)
+        if group is None:
+            continue
+        peak = sum(size for _, size in cost.memory)
+        limit = group.device.memory * (1 - context.job.headroom)
+        if peak > limit:
+            part, size = max(cost.memory, key=lambda entry: entry[1], default=("nothing", 0.0))
+            message = (
+                f"needs {peak / GIB:.2f} GiB on each {group.device.name}, {(peak - limit) / GIB:.2f} GiB more than the "
+                f"{limit / GIB:.2f} GiB that {context.job.headroom:.0%} head-room leaves; "
+                f"the largest part is {part} with {size / GIB:.2f} GiB"
+            )
+            problems.append(Problem(place, message))
+    return tuple(problems)
+
+
+MEMORY = Check(name="memory", summary="every stage fits into its device's memory, less the head-room", check=_check)
