@@ -1,0 +1,1 @@
+"""Specifications: files to domain values and back, every problem told with its place."""

@@ -1,0 +1,204 @@
+"""A cluster as it is written: keys, units and what each field alone may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from planner.errors import SpecError
+from planner.specs import catalog
+
+
+def whole(value: object) -> object:
+    """Return a float without fraction (``1e3``) as the whole number that it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def known(lookup: Callable[[str], object]) -> Callable[[str], str]:
+    """Return a validator of names that `lookup` must know."""
+
+    def check(name: str) -> str:
+        try:
+            lookup(name)
+        except SpecError as error:
+            raise ValueError(error.problems[0].message) from None
+        return name
+
+    return check
+
+
+def block_or_name(value: object) -> str:
+    """Return the tag of the alternative that `value` is written as."""
+    return "<block>" if isinstance(value, (dict, BaseModel)) else "<name>"
+
+
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
+Positive = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Switch = Discriminator(block_or_name)
+
+
+class Record(BaseModel):
+    """The base of all records: unknown keys are problems, and text is never taken for a number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+
+
+def one_rate(record: Any, *names: str) -> None:
+    """Demand exactly one of the keys `names`."""
+    given = [name for name in names if getattr(record, name) is not None]
+    if not given:
+        raise ValueError(f"gives no rate; add {' or '.join(names)}")
+    if len(given) > 1:
+        raise ValueError(f"gives its rate {len(given)} times, as {' and '.join(given)}; keep one")
+
+
+class DeviceBlock(Record):
+    """A device given in full."""
+
+    name: Text
+    memory_gib: Positive = Field(description="[2^30 bytes] device memory as the driver reports it.")
+    memory_bandwidth_gbyte_per_s: Positive = Field(description="[10^9 bytes/s] peak of the device memory.")
+    bf16_tflops: Positive | None = Field(None, description="[10^12 FLOP/s] dense peak; leave out if not supported.")
+    fp16_tflops: Positive | None = None
+    fp32_tflops: Positive | None = None
+    fp8_tflops: Positive | None = None
+    fp4_tflops: Positive | None = None
+    matmul_efficiency: Share = Field(0.6, description="[-] share of the peak that large products reach in training.")
+    attention_efficiency: Share = Field(0.4, description="[-] share of the 16-bit peak of the attention kernel.")
+    fused_attention: bool = Field(True, description="Whether a fused (flash) attention kernel exists.")
+
+    @model_validator(mode="after")
+    def has_a_peak(self) -> DeviceBlock:
+        """Demand at least one precision."""
+        if not any(getattr(self, f"{precision}_tflops") for precision in catalog.PRECISIONS):
+            raise ValueError(
+                "gives no peak rate; add bf16_tflops, fp16_tflops or fp32_tflops (dense, without sparsity)"
+            )
+        return self
+
+
+class LinkBlock(Record):
+    """A link inside a node, per device and direction: a row of the catalogue with changes, or figures of its own."""
+
+    name: Text | None = None
+    link: Annotated[str, AfterValidator(known(catalog.link))] | None = Field(None, description="Row of the catalogue.")
+    bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] one direction, per device.")
+    bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] one direction, per device.")
+    efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
+    latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+
+    @model_validator(mode="after")
+    def has_one_rate(self) -> LinkBlock:
+        """Demand a rate, unless the catalogue has it."""
+        rates = ("bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
+        if self.link is None or any(getattr(self, rate) is not None for rate in rates):
+            one_rate(self, *rates)
+        return self
+
+
+class NetworkBlock(Record):
+    """A network between nodes, per node and direction: a row of the catalogue with changes, or figures of its own."""
+
+    name: Text | None = None
+    network: Annotated[str, AfterValidator(known(catalog.network))] | None = Field(
+        None, description="Row of the catalogue, which the other keys change."
+    )
+    rails: Count | None = Field(None, description="Network cards of a node.")
+    rail_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] of one rail.")
+    bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] of all rails together.")
+    bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] of all rails together.")
+    efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
+    latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+
+    @model_validator(mode="after")
+    def has_one_rate(self) -> NetworkBlock:
+        """Demand a rate, unless the catalogue has it."""
+        rates = ("rail_gbit_per_s", "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
+        given = [name for name in rates if getattr(self, name) is not None]
+        if given or self.network is None:
+            one_rate(self, *rates)
+        if self.rails and given and given != ["rail_gbit_per_s"]:
+            raise ValueError(f"gives rails beside {given[0]}, which is of all rails together; write rail_gbit_per_s")
+        return self
+
+
+class TierBlock(Record):
+    """A level above the node, such as a rack or a pod."""
+
+    name: Text
+    nodes: Count = Field(description="Nodes that it spans.")
+    bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] per node, out of the tier.")
+    bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] per node, out of the tier.")
+
+    @model_validator(mode="after")
+    def has_one_rate(self) -> TierBlock:
+        """Demand a rate."""
+        one_rate(self, "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
+        return self
+
+
+LinkField = Annotated[
+    Annotated[str, AfterValidator(known(catalog.link)), Tag("<name>")] | Annotated[LinkBlock, Tag("<block>")],
+    Switch,
+]
+NetworkField = Annotated[
+    Annotated[str, AfterValidator(known(catalog.network)), Tag("<name>")] | Annotated[NetworkBlock, Tag("<block>")],
+    Switch,
+]
+DeviceField = Annotated[
+    Annotated[str, AfterValidator(known(catalog.device)), Tag("<name>")] | Annotated[DeviceBlock, Tag("<block>")],
+    Switch,
+]
+
+
+class HostBlock(Record):
+    """The machine around the devices of a node."""
+
+    memory_gib: Positive = Field(description="[2^30 bytes] of the node.")
+    link: LinkField = Field(description="Between a device and the host: a link of the catalogue, or a block.")
+
+
+class GroupRecord(Record):
+    """Identical devices on identical nodes."""
+
+    name: Text | None = Field(None, description="Defaults to the device's name.")
+    device: DeviceField = Field(description="Name in the catalogue, or a block.")
+    nodes: Count = Field(1, description="Number of nodes.")
+    devices_per_node: Count
+    intra_node: LinkField | None = Field(None, description="Link inside the node; defaults to the usual of the device.")
+    inter_node: NetworkField | None = Field(None, description="Between nodes; defaults to the usual of the device.")
+    tiers: list[TierBlock] = Field([], description="Levels above the node, smallest first.")
+    shared_nodes: Text | None = Field(None, description="Name of the nodes that this group shares with others.")
+    host: HostBlock | None = None
+    price_per_device_hour: Amount | None = Field(None, description="[currency/h]")
+    mtbf_hours: Positive | None = Field(None, description="[h] mean time between failures of one device.")
+
+
+class GroupLinkRecord(Record):
+    """What connects two groups."""
+
+    between: list[Text] = Field(min_length=2, max_length=2, description="Names of the two groups.")
+    transport: Literal["rdma", "tcp", "node"] = "rdma"
+    bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] per node; per device for `node`.")
+    bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] per node; per device for `node`.")
+    efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
+    latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+
+    @model_validator(mode="after")
+    def has_one_rate(self) -> GroupLinkRecord:
+        """Demand a rate."""
+        one_rate(self, "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
+        return self
+
+
+class ClusterRecord(Record):
+    """Groups of devices and what connects them."""
+
+    name: Text | None = None
+    groups: list[GroupRecord] = Field(min_length=1)
+    links: list[GroupLinkRecord] = Field([], description="Of pairs of groups that have a link of their own.")
