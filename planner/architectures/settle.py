@@ -110,10 +110,18 @@ def _trouble(key: str, value: object) -> str:
     elif key in NUMBERS:
         good, right = 0 < number < math.inf, "a number above 0"
     elif key == "rope_scaling":
-        good, right = isinstance(value, Mapping), "a mapping"
+        good, right = _is_flat(value), "a mapping to plain values or lists of them"
     else:
         good, right = isinstance(value, str), "text"
     return "" if good else f"should be {right}, not {value!r}"
+
+
+def _is_flat(value: object) -> bool:
+    """Return whether `value` is a mapping without further mappings, which a frozen model can hold."""
+    if not isinstance(value, Mapping):
+        return False
+    items = [part for item in value.values() for part in (item if isinstance(item, list) else [item])]
+    return not any(isinstance(item, (Mapping, list)) for item in items)
 
 
 def _fill(reading: _Reading, architecture: Architecture) -> None:

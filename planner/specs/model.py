@@ -114,7 +114,10 @@ def _from_record(document: Document, value: object, base: Path) -> Model:
     architecture = FAMILIES.get(family) if isinstance(family, str) else None
     name = huggingface.model_name(written, document.origin, str(family))
     own = architecture.aliases if architecture else {}
-    common: object = {key: item for key, item in written.items() if key not in own} if written else value
+    # A missing family gets a better message from _semantics than a missing field would.
+    common: object = {"family": "", **{key: item for key, item in written.items() if key not in own}}
+    if not isinstance(value, dict):
+        common = value
     for part in reversed(base):
         common = {part: common}
     validate(
@@ -131,7 +134,13 @@ def _from_record(document: Document, value: object, base: Path) -> Model:
 def _semantics(written: Mapping[str, object], architecture: Architecture | None, name: str) -> Iterable[Found]:
     """Find what the record's fields cannot tell one by one."""
     if architecture is None:
-        if "family" in written:
+        if "family" not in written:
+            known = ", ".join(FAMILIES)
+            yield (
+                ("family",),
+                f"is missing; name one of {known}, or give a Hugging Face config.json with its model_type",
+            )
+        else:
             yield ("family",), f"unknown family {shown(written['family'])}{nearest(str(written['family']), FAMILIES)}"
         return
     try:

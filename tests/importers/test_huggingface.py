@@ -208,3 +208,15 @@ def test_an_unknown_family_in_a_model_file_gets_a_suggestion() -> None:
     """A misspelt family is answered with the nearest one."""
     with pytest.raises(SpecError, match="did you mean llama"):
         model_from_record({"family": "lama"}, "model.yaml")
+
+
+def test_a_file_of_no_family_says_how_to_name_one() -> None:
+    """What is neither a model file nor a configuration gets the families and the other way in."""
+    with pytest.raises(SpecError, match=r"family: is missing; name one of bert, .* config\.json with its model_type"):
+        model_from_record({"hidden_size": 5}, "model.yaml")
+
+
+def test_rotary_settings_nested_by_kind_of_layer_are_refused() -> None:
+    """A mapping inside ``rope_scaling`` belongs to families with several kinds of layers."""
+    config = {**LLAMA, "rope_parameters": {"rope_type": "linear", "full_attention": {"factor": 8.0}}}
+    assert "plain values" in problems_of(config)["rope_scaling"]
