@@ -36,7 +36,7 @@ LAZY = {"ortools", "numpy"}
 OPEN_SETS = ("architectures", "layers", "schedules", "parallelism", "checks", "importers")
 """Folders whose members never import one another."""
 
-SHARED = {"base", "common", "shared"}
+SHARED = {"base", "packing"}
 """Members that the others may import, beside those whose names start with an underscore."""
 
 PRINTERS = {"cli", "report"}
