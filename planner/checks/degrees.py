@@ -29,8 +29,9 @@ def _repeated(names: list[str]) -> list[str]:
 
 
 def _largest(axis: Axis, context: Context, degree: int) -> int:
-    """Return the largest legal degree below `degree`; nothing blocks degree 1."""
-    below = range(degree - 1, 1, -1)
+    """Return the largest legal degree below `degree` and within a node; nothing blocks degree 1."""
+    widest = max((group.devices_per_node for group in context.cluster.groups), default=1)
+    below = range(min(degree - 1, widest), 1, -1)
     return next((d for d in below if not axis.blocker(context.model, context.job.sequence, d)), 1)
 
 

@@ -1,0 +1,242 @@
+"""Each check passes a sound plan, finds what was broken, and says what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planner.checks import CHECKS, Check, Context, run_checks
+from planner.domain.plan import Stage, Strategy
+
+Change = Callable[[Context], Context]
+
+
+def plan(**fields: Any) -> Change:
+    """Return the change of some of the plan's fields."""
+    return lambda context: replace(context, plan=replace(context.plan, **fields))
+
+
+def stage(index: int, **fields: Any) -> Change:
+    """Return the change of some fields of one stage."""
+
+    def change(context: Context) -> Context:
+        stages = list(context.plan.stages)
+        stages[index] = replace(stages[index], **fields)
+        return replace(context, plan=replace(context.plan, stages=tuple(stages)))
+
+    return change
+
+
+def tp(index: int, degree: int) -> Change:
+    """Return the change of one stage's tensor degree."""
+    return stage(index, strategy=Strategy(degrees=(("tp", degree),)))
+
+
+def heads(count: int) -> Change:
+    """Return the change of the number of heads of the body's layers."""
+
+    def change(context: Context) -> Context:
+        body: Any = context.model.body
+        return replace(context, model=replace(context.model, body=replace(body, heads=count)))
+
+    return change
+
+
+def weights(index: int, gib: float) -> Change:
+    """Return the change of one stage's weights in memory, 7 GiB of activations beside them."""
+
+    def change(context: Context) -> Context:
+        stages: list[Any] = list(context.stages or ())
+        stages[index] = replace(stages[index], memory=(("weights", gib * 2**30), ("activations", 7 * 2**30)))
+        return replace(context, stages=tuple(stages))
+
+    return change
+
+
+def job(**fields: Any) -> Change:
+    """Return the change of some of the job's fields."""
+    return lambda context: replace(context, job=replace(context.job, **fields))
+
+
+TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
+    (
+        "layers",
+        stage(1, first_layer=6),
+        "stages[1].first_layer: is 6, which leaves out layers; must be 5",
+        stage(0, last_layer=5),
+    ),
+    (
+        "layers",
+        stage(0, last_layer=5),
+        "stages[1].first_layer: is 5, which repeats layers; must be 6",
+        stage(1, first_layer=6),
+    ),
+    (
+        "layers",
+        stage(1, last_layer=6),
+        "stages[1].last_layer: is 6; must be 7, the last of the model's 8 layers",
+        stage(1, last_layer=7),
+    ),
+    (
+        "layers",
+        stage(1, first_layer=8),
+        "stages[1].last_layer: is 7; must be at least first_layer, which is 8",
+        stage(1, first_layer=5),
+    ),
+    ("batch", plan(num_replicas=0), "num_replicas: is 0; must be at least 1", plan(num_replicas=2)),
+    (
+        "batch",
+        plan(num_replicas=4),
+        (
+            "num_microbatches: micro_batch 1 x num_microbatches 6 x num_replicas 4 = 24, not the global batch of 12; "
+            "num_microbatches must be 3"
+        ),
+        plan(num_microbatches=3),
+    ),
+    (
+        "batch",
+        plan(micro_batch=4),
+        (
+            "num_microbatches: micro_batch 4 x num_microbatches 6 x num_replicas 2 = 48, not the global batch of 12; "
+            "micro_batch x num_replicas must divide 12"
+        ),
+        plan(micro_batch=6, num_microbatches=1),
+    ),
+    (
+        "schedule",
+        plan(schedule="zigzag"),
+        "schedule: is zigzag, which is not known; known are 1f1b, gpipe",
+        plan(schedule="gpipe"),
+    ),
+    ("schedule", plan(zero_stage=4), "zero_stage: is 4; must be 0 to 3", plan(zero_stage=3)),
+    (
+        "schedule",
+        stage(0, recompute="all"),
+        "stages[0].recompute: is all; must be one of none, selective (num_recomputed layers are recomputed in full)",
+        stage(0, recompute="selective"),
+    ),
+    (
+        "schedule",
+        stage(1, num_recomputed=4),
+        "stages[1].num_recomputed: is 4; must be 0 to 3, the stage's layers",
+        stage(1, num_recomputed=3),
+    ),
+    (
+        "degrees",
+        heads(6),
+        "stages[0].strategy.tp: tp=4 does not divide 6 attention heads; the largest degree below that is possible is 2",
+        tp(0, 2),
+    ),
+    ("degrees", tp(1, 0), "stages[1].strategy.tp: is 0; must be at least 1", tp(1, 1)),
+    (
+        "degrees",
+        stage(0, strategy=Strategy(degrees=(("xp", 2),))),
+        "stages[0].strategy: has no axis called xp; known are tp",
+        tp(0, 2),
+    ),
+    (
+        "degrees",
+        stage(0, strategy=Strategy(degrees=(("tp", 2), ("tp", 2)))),
+        "stages[0].strategy: names tp twice; once is enough",
+        tp(0, 4),
+    ),
+    (
+        "devices",
+        stage(1, group="none"),
+        "stages[1].group: is none, which the cluster does not have; it has new, old",
+        stage(1, group="old"),
+    ),
+    (
+        "devices",
+        tp(1, 4),
+        "stages[1].strategy.tp: is 4; must be at most 2, the devices of a node of group old",
+        tp(1, 1),
+    ),
+    (
+        "devices",
+        plan(num_replicas=3),
+        "stages: the stages use 12 devices of group new; it has 8",
+        plan(num_replicas=1),
+    ),
+    (
+        "memory",
+        weights(1, 9.0),
+        (
+            "stages[1]: needs 16.00 GiB on each old-16gb, 4.00 GiB more than the 12.00 GiB that 25% head-room leaves; "
+            "the largest part is weights with 9.00 GiB"
+        ),
+        job(headroom=0.0),
+    ),
+)
+"""(check, what breaks it, the problem, what mends it)"""
+
+
+@pytest.mark.parametrize(("name", "spoil", "problem", "mend"), TRIPLES, ids=[f"{t[0]}-{t[2][:40]}" for t in TRIPLES])
+def test_sound_broken_sound(sound: Context, name: str, spoil: Change, problem: str, mend: Change) -> None:
+    """Sound passes, broken is named with its remedy, and the remedy is sound again."""
+    check = next(check for check in CHECKS if check.name == name)
+    assert check.check(sound) == ()
+    broken = spoil(sound)
+    assert problem in [str(found) for found in check.check(broken)]
+    assert check.check(mend(broken)) == ()
+
+
+def test_a_plan_without_stages_is_one_problem(sound: Context) -> None:
+    """Only the layers are missing; no other check has anything to say."""
+    problems = run_checks(replace(plan(stages=())(sound), stages=()))
+    assert [str(problem) for problem in problems] == ["stages: there is no stage; one or more must run layers 0 to 7"]
+
+
+def test_tensor_groups_stay_inside_nodes(sound: Context) -> None:
+    """Two nodes of 4 devices hold tensor groups of 3 + 1 and 3 + 1, but not 3, 3 and 2, though 8 devices are enough."""
+
+    def context(*degrees: int) -> Context:
+        stages = tuple(
+            Stage(group="new", first_layer=0, last_layer=0, strategy=Strategy(degrees=(("tp", degree),)))
+            for degree in degrees
+        )
+        nodes = tuple(replace(group, num_nodes=2, devices_per_node=4) for group in sound.cluster.groups)
+        cluster = replace(sound.cluster, groups=nodes)
+        return replace(sound, plan=replace(sound.plan, stages=stages, num_replicas=1), cluster=cluster)
+
+    check = next(check for check in CHECKS if check.name == "devices")
+    assert check.check(context(3, 3, 1, 1)) == ()
+    (problem,) = check.check(context(3, 3, 2))
+    assert str(problem) == (
+        "stages: the tensor groups on group new (2 of 3 and 1 of 2 devices) must each stay inside one node; "
+        "2 nodes of 4 devices cannot hold them"
+    )
+    assert check.check(context(3, 2, 1)) == ()
+
+
+def test_all_problems_are_found_at_once(sound: Context) -> None:
+    """A plan that is wrong in four ways has four problems."""
+    broken = plan(zero_stage=7, num_replicas=0)(stage(1, last_layer=6, group="none")(sound))
+    places = [problem.place for problem in run_checks(broken)]
+    assert places == ["stages[1].last_layer", "num_replicas", "zero_stage", "stages[1].group"]
+
+
+NONSENSE = (
+    Stage(group="", first_layer=-5, last_layer=-9, strategy=Strategy(degrees=(("tp", 0), ("", -1))), num_recomputed=-1),
+    Stage(group="new", first_layer=10**9, last_layer=0, strategy=Strategy(degrees=(("tp", 10**6),)), recompute=""),
+    Stage(group="old", first_layer=0, last_layer=0, strategy=Strategy(degrees=(("tp", -2), ("xp", 3)))),
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_nonsense_never_crashes(sound: Context, check: Check) -> None:
+    """Whatever stands in a plan, a check answers, without memory and without groups as well."""
+    broken = plan(stages=NONSENSE, schedule="", num_replicas=-1, micro_batch=0, num_microbatches=-7, zero_stage=-1)(
+        sound
+    )
+    empty = replace(broken, cluster=replace(broken.cluster, groups=()), stages=None)
+    for context in (broken, empty, job(headroom=2.0, global_batch=0, sequence=0)(broken)):
+        assert all(problem.place and problem.message for problem in check.check(context))
+
+
+def test_unknown_memory_is_not_judged(sound: Context) -> None:
+    """Without the costs of the stages there is nothing to say about memory."""
+    assert run_checks(replace(sound, stages=None)) == ()
