@@ -40,7 +40,7 @@ class Replay:
         return tuple(self.makespan - busy for busy in self.busy)
 
 
-def replay(  # noqa: PLR0917 (the rows of one table, in the order in which a pipeline is read)
+def replay(
     schedule: Schedule,
     forward: Sequence[float],
     backward: Sequence[float],
@@ -96,7 +96,7 @@ def replay(  # noqa: PLR0917 (the rows of one table, in the order in which a pip
     )
 
 
-def lower_bound(  # noqa: PLR0917 (as replay)
+def lower_bound(
     forward: Sequence[float],
     backward: Sequence[float],
     hops_forward: Sequence[float],

@@ -77,7 +77,7 @@ def test_one_forward_one_backward_on_three_stages() -> None:
         stage 2   .  .  F0 B0 B0 F1 B1 B1 F2 B2 B2 F3 B3 B3
 
     Stage 0 holds three micro-batches at once, stage 1 two, stage 2 one; the last pass ends after (4+3-1) x 3 = 18 s.
-    """  # noqa: D415 (the first line leads into the picture)
+    """
     listed = schedule("1f1b")
     assert [listed.order(stage, 3, 4) for stage in range(3)] == ["FFFBFBBB", "FFBFBFBB", "FBFBFBFB"]
     assert [peak_in_flight(listed.order(stage, 3, 4)) for stage in range(3)] == [3, 2, 1]
@@ -95,7 +95,7 @@ def test_gpipe_on_three_stages() -> None:
         stage 2   .  .  F0 F1 B0 B0 B1 B1
 
     All stages hold both micro-batches; the last pass ends after (2+3-1) x 3 = 12 s.
-    """  # noqa: D415 (the first line leads into the picture)
+    """
     listed = schedule("gpipe")
     assert [listed.order(stage, 3, 2) for stage in range(3)] == ["FFBB"] * 3
     observed = replay(listed, [1.0] * 3, [2.0] * 3, [0.0] * 2, [0.0] * 2, [0.0] * 3, 2)
