@@ -86,6 +86,8 @@ class Work:
     """[bytes] of keys and values on the device."""
     parameters: Number = 0.0
     """[-] held by the device."""
+    tied_parameters: Number = 0.0
+    """[-] of these, copies of the embedding's weights."""
     saved: tuple[SavedTensor, ...] = ()
     transient: Number = 0.0
     """[bytes] needed only while the layer runs."""

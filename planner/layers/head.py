@@ -57,4 +57,5 @@ class Head:
             block_output=tokens * self.hidden * size,
             num_blocks=1,
             parameters=projection + self.whole_parameters,
+            tied_parameters=self.vocabulary * self.hidden / split if self.tied else 0.0,
         )

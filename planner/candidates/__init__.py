@@ -1,0 +1,20 @@
+"""Priced candidates: the only thing that both physics and the integer program know."""
+
+from planner.candidates.choices import Choice
+from planner.candidates.families import Family, Restriction
+from planner.candidates.space import Slots, Space, find_space
+from planner.candidates.table import BASE_POLICIES, NEVER, Positions, Prices, Table
+
+__all__ = [
+    "BASE_POLICIES",
+    "NEVER",
+    "Choice",
+    "Family",
+    "Positions",
+    "Prices",
+    "Restriction",
+    "Slots",
+    "Space",
+    "Table",
+    "find_space",
+]

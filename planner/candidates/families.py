@@ -1,0 +1,126 @@
+"""Families of subproblems: everything that must be fixed before stage costs are linear, but the number of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from planner.candidates.choices import Choice, allows
+from planner.domain.framework import Framework
+from planner.domain.job import Job
+from planner.parallelism import ZERO_STAGES
+from planner.schedules import SCHEDULES, Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restriction:
+    """What a target demands of all stages together."""
+
+    choices: tuple[int, ...]
+    """Indices of the choices that may be mixed."""
+    recompute: str = "any"
+    """``any``, or the policy of every layer: ``none``, ``selective``, ``full``."""
+    even_layers: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A schedule, a ZeRO stage, a number of replicas, a micro-batch and a restriction."""
+
+    schedule: Schedule
+    zero_stage: int
+    num_replicas: int
+    micro_batch: int
+    num_microbatches: int
+    restriction: Restriction
+    pipelined: bool
+    """Whether the family holds pipelines of several stages, or a single stage."""
+
+
+def divisors(number: int) -> list[int]:
+    """Return the divisors of `number`, ascending."""
+    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
+
+
+def find_families(
+    choices: tuple[Choice, ...], job: Job, target: Framework | None, num_devices: int
+) -> Iterator[Family]:
+    """Yield every family that the job, its constraints and the target allow.
+
+    Where replicas are alone (one of them), ZeRO stages are all the same: only stage 0 is tried.
+    """
+    smallest = min(choice.width for choice in choices)
+    for restriction, schedule in product(_restrictions(choices, job, target), SCHEDULES):
+        if not _schedule_allowed(schedule, job, target):
+            continue
+        for replicas in divisors(job.global_batch):
+            if replicas * smallest > num_devices or not allows(job.constraints, "dp", replicas):
+                continue
+            for samples in divisors(job.global_batch // replicas):
+                if not allows(job.constraints, "micro_batch", samples):
+                    continue
+                for zero, pipelined in product(ZERO_STAGES, (False, True)):
+                    if not _zero_allowed(zero.stage, replicas, job, target, pipelined=pipelined):
+                        continue
+                    if not pipelined and schedule is not SCHEDULES[0]:
+                        continue
+                    yield Family(
+                        schedule=schedule,
+                        zero_stage=zero.stage,
+                        num_replicas=replicas,
+                        micro_batch=samples,
+                        num_microbatches=job.global_batch // (replicas * samples),
+                        restriction=restriction,
+                        pipelined=pipelined,
+                    )
+
+
+def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) -> bool:
+    """Schedules that change what is computed are taken only when they are asked for by name."""
+    asked = any(c.subject == "schedule" and c.value == schedule.name for c in job.constraints)
+    if schedule.changes_semantics and not asked:
+        return False
+    if target is not None and schedule.name not in target.can.schedules:
+        return False
+    return allows(job.constraints, "schedule", schedule.name)
+
+
+def _zero_allowed(stage: int, replicas: int, job: Job, target: Framework | None, *, pipelined: bool) -> bool:
+    if not allows(job.constraints, "zero", stage):
+        return False
+    stages = [s.stage for s in ZERO_STAGES]
+    if target is not None:
+        stages = list(target.can.zero_stages_pipeline if pipelined else target.can.zero_stages)
+    stages = [s for s in stages if allows(job.constraints, "zero", s)]
+    if stage not in stages:
+        return False
+    return replicas > 1 or stage == min(stages)
+
+
+def _restrictions(choices: tuple[Choice, ...], job: Job, target: Framework | None) -> Iterator[Restriction]:
+    """Yield the sets of choices that the target can mix, with the recompute that it can carry."""
+    policies = ["any"]
+    asked = [c for c in job.constraints if c.subject == "recompute"]
+    if asked or (target is not None and not (target.can.uneven_recompute and target.can.partial_recompute)):
+        policies = [p for p in ("none", "selective", "full") if allows(asked, "recompute", p)]
+    sets = [tuple(range(len(choices)))]
+    if target is not None and not target.can.tensor_parallel:
+        sets = [tuple(i for i in sets[0] if choices[i].width == 1)]
+    if target is not None and not target.can.mixed_devices:
+        sets = _split(sets, lambda index: choices[index].group.name)
+    if target is not None and not target.can.uneven_tensor_parallel:
+        sets = _split(sets, lambda index: choices[index].strategy)
+    for indices, policy in product(sets, policies):
+        if indices:
+            even = target is not None and not target.can.uneven_layers
+            yield Restriction(choices=indices, recompute=policy, even_layers=even)
+
+
+def _split(sets: list[tuple[int, ...]], key: Callable[[int], object]) -> list[tuple[int, ...]]:
+    """Split each set by `key`, keeping the order."""
+    found: list[tuple[int, ...]] = []
+    for indices in sets:
+        keys = list(dict.fromkeys(key(index) for index in indices))
+        found.extend(tuple(i for i in indices if key(i) == value) for value in keys)
+    return found

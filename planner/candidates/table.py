@@ -1,0 +1,246 @@
+"""Prices of a family: time, memory and recompute of every choice and number of layers, as arrays.
+
+Axes of the arrays, in this order: micro-batches in flight F (1..), choice, number of layers n (1..L). Times are integer
+nanoseconds, rounded up: a plan is never cheaper than it looks, and a sum of integers is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidates.choices import Choice
+from planner.candidates.families import Family
+from planner.costs.hop import StageEnd, hop_time
+from planner.costs.stage import (
+    LayerCosts,
+    StageTerms,
+    backward_time,
+    forward_time,
+    stage_memory,
+    stage_terms,
+    sync_time,
+)
+from planner.domain.cluster import Cluster
+from planner.domain.framework import Framework
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.units import NANOSECOND
+
+Ticks = NDArray[np.int64]
+"""[ns]"""
+NEVER = np.int64(2**60)
+"""[ns] the time of what does not fit."""
+BASE_POLICIES = ("none", "selective")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Prices of stages in one role (first, middle, last or only stage of a pipeline)."""
+
+    forward: Ticks
+    """(F, choice, n); NEVER where the stage does not fit."""
+    backward: Ticks
+    """(F, choice, n) recompute included."""
+    sync: Ticks
+    """(F, choice, n)"""
+    recomputed: NDArray[np.int64]
+    """(F, choice, n) layers that must be fully recomputed."""
+    policy: NDArray[np.int64]
+    """(F, choice, n) index into BASE_POLICIES of the other layers."""
+
+    @property
+    def time(self) -> Ticks:
+        """(F, choice, n) forward and backward."""
+        return np.minimum(self.forward + self.backward, NEVER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """Prices of the positions of one pipeline: arrays over (position, choice, n)."""
+
+    forward: Ticks
+    backward: Ticks
+    sync: Ticks
+    recomputed: NDArray[np.int64]
+    policy: NDArray[np.int64]
+    time: Ticks
+
+
+class Table:
+    """The prices of one family, by role; roles are priced when they are first asked for."""
+
+    def __init__(
+        self,
+        family: Family,
+        choices: Sequence[Choice],
+        costs: Sequence[LayerCosts],
+        cluster: Cluster,
+        model: Model,
+        job: Job,
+        framework: Framework,
+        max_stages: int,
+    ) -> None:
+        """Price nothing yet: keep what prices are made of."""
+        self.family = family
+        self.choices = choices
+        self._costs = costs
+        self._cluster, self._model, self._job, self._framework = cluster, model, job, framework
+        self._roles: dict[tuple[bool, bool], Prices] = {}
+        stages = range(max_stages)
+        in_flight = family.schedule.in_flight
+        held = {in_flight(stage, max_stages, family.num_microbatches) for stage in stages}
+        self.in_flights = np.arange(1, max(held) + 1) if len(held) > 1 else np.array([max(held)])
+        """(F,) the in-flight counts that are priced."""
+
+    def prices(self, *, first: bool, last: bool) -> Prices:
+        """Return the prices of a role."""
+        role = (first, last)
+        if role not in self._roles:
+            self._roles[role] = self._price(first=first, last=last)
+        return self._roles[role]
+
+    def positions(self, num_stages: int) -> Positions:
+        """Return the prices of the positions of a pipeline of `num_stages`."""
+        family = self.family
+        held = [family.schedule.in_flight(s, num_stages, family.num_microbatches) for s in range(num_stages)]
+        rows = np.searchsorted(self.in_flights, held)
+        first = self.prices(first=True, last=num_stages == 1)
+        last = self.prices(first=num_stages == 1, last=True)
+        middle = self.prices(first=False, last=False) if num_stages > 2 else first
+
+        def stack(name: str) -> NDArray[np.int64]:
+            array: NDArray[np.int64] = getattr(middle, name)[rows]
+            array[0] = getattr(first, name)[rows[0]]
+            array[-1] = getattr(last, name)[rows[-1]]
+            return array
+
+        forward, backward = stack("forward"), stack("backward")
+        return Positions(
+            forward=forward,
+            backward=backward,
+            sync=stack("sync"),
+            recomputed=stack("recomputed"),
+            policy=stack("policy"),
+            time=np.minimum(forward + backward, NEVER),
+        )
+
+    def hops(self) -> Ticks:
+        """Return (2, choice, choice) [ns]: forward and backward transfer from the row's choice to the column's."""
+        family, num = self.family, len(self.choices)
+        ends = [
+            StageEnd(group=choice.group, strategy=choice.strategy, num_replicas=family.num_replicas)
+            for choice in self.choices
+        ]
+        found = np.zeros((2, num, num), dtype=np.int64)
+        for here in range(num):
+            for there in range(num):
+                seconds = hop_time(
+                    ends[here],
+                    ends[there],
+                    self._cluster,
+                    self._model,
+                    self._job,
+                    self._framework,
+                    family.micro_batch,
+                )
+                found[0, here, there] = found[1, there, here] = int(np.ceil(seconds / NANOSECOND))
+        return found
+
+    def _price(self, *, first: bool, last: bool) -> Prices:
+        """Price a role under each base policy and keep the faster one for every stage."""
+        forced = self.family.restriction.recompute
+        bases = ("selective",) if forced == "selective" else ("none",)
+        if forced == "any" and any(self._selective_saves(costs) for costs in self._costs):
+            bases = BASE_POLICIES
+        priced = [self._price_policy(policy, first=first, last=last) for policy in bases]
+        best = priced[0]
+        for other in priced[1:]:
+            better = other.time < best.time
+            best = Prices(
+                **{
+                    field.name: np.where(better, getattr(other, field.name), getattr(best, field.name))
+                    for field in fields(Prices)
+                }
+            )
+        return best
+
+    @staticmethod
+    def _selective_saves(costs: LayerCosts) -> bool:
+        kept = dict(costs.body.kept)
+        return bool(kept["selective"] < kept["none"])
+
+    def _price_policy(self, policy: str, *, first: bool, last: bool) -> Prices:
+        family, forced = self.family, self.family.restriction.recompute
+        terms = stack_terms(
+            [
+                stage_terms(
+                    costs,
+                    self._job,
+                    self._framework,
+                    policy=policy,
+                    num_replicas=family.num_replicas,
+                    zero_stage=family.zero_stage,
+                    first=first,
+                    last=last,
+                )
+                for costs in self._costs
+            ]
+        )
+        layers = np.arange(1, self._model.num_layers + 1)
+        limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
+        in_flight = self.in_flights[:, None, None]
+        recomputed = recompute_needed(terms, layers, in_flight, limits, forced)
+        fits = recomputed <= layers
+        recomputed = np.minimum(recomputed, layers)
+        backward_s = backward_time(terms, layers, recomputed)
+        forward = np.broadcast_to(_ticks(forward_time(terms, layers)), fits.shape)
+        return Prices(
+            forward=np.where(fits, forward, NEVER),
+            backward=np.where(fits, _ticks(backward_s), NEVER),
+            sync=np.where(fits, _ticks(sync_time(terms, layers, backward_s)), NEVER),
+            recomputed=recomputed,
+            policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
+        )
+
+
+def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
+    """Return terms whose fields are (choice, 1) arrays, so that the stage's formulas price all choices at once."""
+    numeric = [field.name for field in fields(StageTerms) if not field.name.startswith("parts")]
+    arrays = {name: np.array([[getattr(term, name)] for term in terms], dtype=float) for name in numeric}
+    return StageTerms(**arrays, parts_layer=(), parts_edge=())  # type: ignore[arg-type] (arrays price like floats)
+
+
+def recompute_needed(
+    terms: StageTerms, layers: NDArray[np.int64], in_flight: NDArray[np.int64], limits: NDArray[np.float64], forced: str
+) -> NDArray[np.int64]:
+    """Return (F, choice, n): the fewest recomputed layers with which the stage fits, more than n if none do.
+
+    Memory falls by (kept - kept_recomputed) F with each recomputed layer, and rises once by the live layer. Fewer
+    recomputed layers are always faster, so no other count need be priced.
+    """
+    never = layers + 1
+
+    def needed(count: NDArray[np.int64]) -> NDArray[np.float64]:
+        memory: NDArray[np.float64] = sum(size for _, size in stage_memory(terms, layers, count, in_flight))  # type: ignore[assignment]
+        return memory - limits
+
+    none = np.zeros_like(layers)
+    excess = needed(none)
+    if forced in {"none", "selective"}:
+        return np.where(excess <= 0, 0, never)
+    if forced == "full":
+        return np.where(needed(layers) <= 0, layers, never)
+    saving = np.maximum((terms.kept_layer - terms.kept_recomputed) * in_flight, 1e-9)
+    count = np.ceil((excess + terms.live_layer) / saving)
+    count = np.where(excess <= 0, 0, np.clip(count, 1, never)).astype(np.int64)
+    # Rounding in the division may be one layer short; one more is then enough.
+    short = (count > 0) & (count <= layers) & (needed(count) > 0)
+    return np.where(short, count + 1, count)
+
+
+def _ticks(seconds: object) -> Ticks:
+    return np.ceil(np.asarray(seconds) / NANOSECOND).astype(np.int64)

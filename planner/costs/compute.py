@@ -1,0 +1,63 @@
+"""Time of computations on one device. Sources: the roofline of Williams et al. 2009; efficiencies fitted on public runs."""
+
+from __future__ import annotations
+
+from planner.domain.cluster import Device
+from planner.domain.framework import Framework
+from planner.domain.model import AttentionCore, Matmul, Number
+from planner.units import Seconds, larger
+
+MEMORY_EFFICIENCY = 0.85
+"""[-] share of the memory bandwidth that streaming kernels reach."""
+FLASH_BACKWARD_FLOPS = 2.5
+"""[-] of the forward pass: five products instead of two (Dao et al. 2022)."""
+FLASH_BACKWARD_EFFICIENCY = 0.85
+"""[-] of the forward kernel's (Dao 2023, figures 4 to 6)."""
+UNFUSED_EFFICIENCY = 0.6
+"""[-] of large products' efficiency: the products of one head are small."""
+HALF_PRECISIONS = ("bf16", "fp16")
+
+
+def half_peak(device: Device) -> float:
+    """Return the 16-bit peak [FLOP/s], or the fp32 peak of a device that has none."""
+    return max(device.peak(precision) for precision in (*HALF_PRECISIONS, "fp32"))
+
+
+def matmul_peak(device: Device, precision: str) -> float:
+    """Return the peak [FLOP/s] of matrix products in `precision`; 0.0 if the device cannot run it."""
+    return device.peak(precision)
+
+
+def matmul_time(matmul: Matmul, device: Device, framework: Framework, precision: str, element: int) -> Seconds:
+    """Return the time [s] of the products, bound by arithmetic or by memory.
+
+    The efficiency falls with each small dimension: e = e_max / ((1 + d0/m)(1 + d0/n)(1 + d0/k)).
+    """
+    m, n, k, d0 = matmul.m, matmul.n, matmul.k, framework.saturation
+    losses = (1 + d0 / m) * (1 + d0 / n) * (1 + d0 / k)
+    arithmetic = 2 * m * n * k * losses / (matmul_peak(device, precision) * device.matmul_efficiency)
+    memory = pass_time((m * n + n * k + m * k) * element, device)
+    return matmul.count * larger(arithmetic, memory)
+
+
+def pass_time(size: Number, device: Device) -> Seconds:
+    """Return the time [s] of a memory-bound kernel that moves `size` bytes."""
+    return size / (MEMORY_EFFICIENCY * device.memory_bandwidth)
+
+
+def attention_times(
+    core: AttentionCore, device: Device, framework: Framework, fused: bool, element: int
+) -> tuple[Seconds, Seconds]:
+    """Return the forward and backward time [s] of an attention core.
+
+    Fused kernels skip masked blocks: half of the scores where attention is causal. Unfused kernels compute all of
+    them and move each score through memory several times.
+    """
+    flops = 4 * core.queries * core.keys * core.head_dim
+    if fused:
+        visible = 0.5 if core.causal else 1.0
+        forward = visible * flops / (half_peak(device) * device.attention_efficiency)
+        return forward, forward * FLASH_BACKWARD_FLOPS / FLASH_BACKWARD_EFFICIENCY
+    rate = half_peak(device) * device.matmul_efficiency * UNFUSED_EFFICIENCY
+    forward = flops / rate + pass_time(framework.softmax_bytes * core.queries * core.keys * element, device)
+    return forward, 2 * forward

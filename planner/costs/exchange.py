@@ -1,0 +1,82 @@
+"""Time of what replicas exchange: gradients and weights, once a step or around every layer (ZeRO, FSDP)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.costs.collectives import collective_time, ring_rate
+from planner.costs.layer import LayerCost
+from planner.costs.sizes import ParameterBytes, parameter_bytes
+from planner.domain.cluster import DeviceGroup
+from planner.domain.framework import Framework
+from planner.domain.model import Number
+from planner.domain.plan import Strategy
+from planner.parallelism import ZERO_STAGES, ZeroStage
+from planner.units import Seconds, larger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What one stage's replicas exchange, and over what."""
+
+    zero: ZeroStage
+    per: ParameterBytes
+    ranks: int
+    rate: float
+    """[bytes/s] per rank of the ring."""
+    latency: Seconds
+    overlap: float
+    """[-] share of the last backward pass that hides the exchange at the end of a step."""
+    overlap_gather: float
+    exposed_gather: float
+
+    def step_time(self, parameters: Number) -> Seconds:
+        """Return the time [s] at the end of a step, before overlap.
+
+        Stage 0 adds gradients (all-reduce); stage 1 scatters gradients and gathers weights; stage 2 has scattered
+        its gradients before; stage 3 keeps nothing whole.
+        """
+        if self.zero.weights:
+            return 0.0
+        gradients = self.per.sent_gradients * parameters
+        if not self.zero.optimizer:
+            return self._time("all_reduce", gradients)
+        gathered = self._time("all_gather", self.per.sent_weights * parameters)
+        return gathered if self.zero.gradients else gathered + self._time("reduce_scatter", gradients)
+
+    def layer_times(self, layer: LayerCost) -> tuple[Seconds, Seconds]:
+        """Return the exposed seconds that each micro-batch adds to the layer's forward and backward pass.
+
+        exposed = max(0, T - overlap compute) + share T: prefetching hides most of it, never all.
+        """
+        forward: Seconds = 0.0
+        backward: Seconds = 0.0
+        if self.zero.weights:
+            forward = self._time("all_gather", self.per.sent_weights * layer.parameters)
+            backward = forward
+        if self.zero.gradients:
+            backward = backward + self._time("reduce_scatter", self.per.sent_gradients * layer.parameters)
+        return self._exposed(forward, layer.forward), self._exposed(backward, layer.backward)
+
+    def _exposed(self, time: Seconds, compute: Seconds) -> Seconds:
+        return larger(time - self.overlap_gather * compute, 0.0) + self.exposed_gather * time
+
+    def _time(self, op: str, size: Number) -> Seconds:
+        return collective_time(op, size, self.ranks, self.rate, self.latency)
+
+
+def replica_exchange(
+    group: DeviceGroup, strategy: Strategy, framework: Framework, precision: str, *, num_replicas: int, zero_stage: int
+) -> Exchange:
+    """Return the exchange of a stage's replicas on devices of `group`."""
+    zero = ZERO_STAGES[zero_stage]
+    return Exchange(
+        zero=zero,
+        per=parameter_bytes(framework, precision, zero, num_replicas),
+        ranks=num_replicas,
+        rate=ring_rate(group, num_replicas, strategy.num_devices),
+        latency=group.inter_node.latency,
+        overlap=framework.overlap_sharded if zero.optimizer else framework.overlap_replicated,
+        overlap_gather=framework.overlap_gather,
+        exposed_gather=framework.exposed_gather,
+    )

@@ -1,0 +1,81 @@
+"""Time of the transfers between neighbouring stages: priced on the pair, for it depends on both ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.costs.collectives import device_rate
+from planner.costs.layer import layer_shard
+from planner.domain.cluster import Cluster, DeviceGroup
+from planner.domain.framework import Framework
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.domain.plan import Strategy
+from planner.units import Bytes, Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageEnd:
+    """One end of a joint: where a stage's replicas sit."""
+
+    group: DeviceGroup
+    strategy: Strategy
+    num_replicas: int
+
+    @property
+    def replicas_per_node(self) -> float:
+        """Replicas whose transfers share the adapters of one node; below 1 where a replica spans nodes."""
+        width = self.strategy.num_devices
+        fitting = self.group.devices_per_node // width or self.group.devices_per_node / width
+        return min(float(self.num_replicas), float(fitting))
+
+    @property
+    def fills_group(self) -> bool:
+        """Whether the stage's replicas take every device of the group."""
+        return self.num_replicas * self.strategy.num_devices == self.group.num_devices
+
+
+def hop_time(
+    sender: StageEnd, receiver: StageEnd, cluster: Cluster, model: Model, job: Job, framework: Framework, samples: int
+) -> Seconds:
+    """Return the time [s] of handing one micro-batch of `samples` from one stage to the next, one way.
+
+    All replicas of a stage hand over at the same time and share the adapters of their nodes; each end must get its
+    part through. A tensor group that is sequence parallel sends each element once.
+    """
+    size = _boundary_bytes(sender, model, job, samples)
+    link = cluster.link(sender.group.name, receiver.group.name)
+    if _inside_node(sender, receiver, cluster):
+        shares = min(sender.strategy.num_devices, receiver.strategy.num_devices)
+        rate = sender.group.intra_node.rate if link is None or link.transport != "node" else link.rate
+        latency = sender.group.intra_node.latency if link is None or link.transport != "node" else link.latency
+        return framework.hop_latency + latency + size / shares / rate
+    limit = link.rate if link is not None and link.transport != "node" else float("inf")
+    latency = link.latency if link is not None and link.transport != "node" else 0.0
+    ends = (sender, receiver)
+    slowest = max(size * end.replicas_per_node / min(limit, _end_rate(end)) for end in ends)
+    return framework.hop_latency + max(latency, *(end.group.inter_node.latency for end in ends)) + slowest
+
+
+def _boundary_bytes(sender: StageEnd, model: Model, job: Job, samples: int) -> Bytes:
+    """Return the bytes that one replica hands over: the hidden states, once per rank that holds them whole."""
+    shard = layer_shard(job, sender.group, sender.strategy, samples)
+    whole = shard.tokens * model.hidden * shard.bytes_per_element
+    return float(whole * sender.strategy.num_devices / shard.norm_split)
+
+
+def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> bool:
+    """Tell whether every replica can have both stages in one node, whatever the other stages do."""
+    if sender.group.name == receiver.group.name:
+        return sender.group.num_nodes == 1
+    link = cluster.link(sender.group.name, receiver.group.name)
+    if link is None or link.transport != "node":
+        return False
+    return sender.group.num_nodes == 1 or (sender.fills_group and receiver.fills_group)
+
+
+def _end_rate(end: StageEnd) -> float:
+    """Return [bytes/s] at which the replicas of one node together reach the network."""
+    network, nodes = end.group.inter_node, end.group.num_nodes
+    senders = min(float(end.group.devices_per_node), end.replicas_per_node * end.strategy.num_devices)
+    return min(network.rate(nodes), senders * device_rate(network, end.group.devices_per_node, nodes))

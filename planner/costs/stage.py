@@ -1,0 +1,188 @@
+"""Time and memory of a pipeline stage as functions of its layers: one formula for solver, replay and report.
+
+What does not depend on the number of layers n, of recomputed layers k and of micro-batches in flight is a
+coefficient of `StageTerms`. The functions below take floats or numpy arrays of n, k and in-flight counts alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.costs.compute import pass_time
+from planner.costs.exchange import Exchange, replica_exchange
+from planner.costs.layer import LayerCost, layer_cost
+from planner.costs.sizes import gathered_bytes
+from planner.domain.cluster import DeviceGroup
+from planner.domain.framework import Framework
+from planner.domain.job import Job
+from planner.domain.model import Model, Number
+from planner.domain.plan import Strategy
+from planner.units import Bytes, Seconds, larger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCosts:
+    """The layers of a model on one device of a group, under one strategy and micro-batch."""
+
+    embedding: LayerCost
+    body: LayerCost
+    head: LayerCost
+    group: DeviceGroup
+    strategy: Strategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTerms:
+    """Coefficients of a stage's time [s] and memory [bytes]; *edge* is the embedding and the head, where it has them."""
+
+    forward_layer: Seconds
+    backward_layer: Seconds
+    forward_edge: Seconds
+    backward_edge: Seconds
+    replay_layer: Seconds
+    """Added to the backward pass by each fully recomputed layer."""
+    exchange_layer: Seconds
+    """Of the exchange at the end of the step, before overlap."""
+    exchange_edge: Seconds
+    overlap: float
+    update_layer: Seconds
+    """Of the optimizer step."""
+    update_edge: Seconds
+    tied_sync: Seconds
+    """Of adding the gradients of tied weights across the ends of the pipeline."""
+    weights_layer: Bytes
+    weights_edge: Bytes
+    gradients_layer: Bytes
+    gradients_edge: Bytes
+    optimizer_layer: Bytes
+    optimizer_edge: Bytes
+    kept_layer: Bytes
+    """Per micro-batch in flight, of a layer that is not fully recomputed; fragmentation included."""
+    kept_recomputed: Bytes
+    """The same of a fully recomputed layer."""
+    live_layer: Bytes
+    """While one recomputed layer runs backward."""
+    transient: Bytes
+    logits: Bytes
+    gathered: Bytes
+    outside: Bytes
+    parts_layer: tuple[tuple[str, Seconds], ...]
+    """Forward and backward time of a layer by what it is spent on."""
+    parts_edge: tuple[tuple[str, Seconds], ...]
+
+
+def layer_costs(
+    model: Model, job: Job, framework: Framework, group: DeviceGroup, strategy: Strategy, micro_batch: int
+) -> LayerCosts:
+    """Return the costs of the model's three kinds of layers on one device of `group`."""
+    embedding, body, head = (
+        layer_cost(layer, job, framework, group, strategy, micro_batch)
+        for layer in (model.embedding, model.body, model.head)
+    )
+    return LayerCosts(embedding=embedding, body=body, head=head, group=group, strategy=strategy)
+
+
+def stage_terms(
+    costs: LayerCosts,
+    job: Job,
+    framework: Framework,
+    *,
+    policy: str,
+    num_replicas: int,
+    zero_stage: int,
+    first: bool,
+    last: bool,
+) -> StageTerms:
+    """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`."""
+    exchange = replica_exchange(
+        costs.group, costs.strategy, framework, job.precision, num_replicas=num_replicas, zero_stage=zero_stage
+    )
+    body, per, device = costs.body, exchange.per, costs.group.device
+    edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]
+    waits, edge_waits = exchange.layer_times(body), [exchange.layer_times(edge) for edge in edges]
+    edge_parameters = sum((edge.parameters for edge in edges), start=0.0)
+    if first and last:
+        edge_parameters -= costs.head.tied_parameters
+    kept, replay = dict(body.kept), dict(body.replay)
+    unit = max([body.parameters, *(edge.parameters for edge in edges)])
+    sharded = exchange.zero.weights and num_replicas > 1
+    return StageTerms(
+        forward_layer=body.forward + waits[0],
+        backward_layer=body.backward + replay[policy] + waits[1],
+        forward_edge=sum((edge.forward for edge in edges), start=sum(wait[0] for wait in edge_waits)),
+        backward_edge=sum((edge.backward for edge in edges), start=sum(wait[1] for wait in edge_waits)),
+        replay_layer=replay["full"] - replay[policy],
+        exchange_layer=exchange.step_time(body.parameters),
+        exchange_edge=exchange.step_time(edge_parameters) if edges else 0.0,
+        overlap=exchange.overlap,
+        update_layer=pass_time(per.update * body.parameters, device),
+        update_edge=pass_time(per.update * edge_parameters, device),
+        tied_sync=_tied_sync(costs, exchange) if first != last else 0.0,
+        weights_layer=per.weights * body.parameters,
+        weights_edge=per.weights * edge_parameters,
+        gradients_layer=per.gradients * body.parameters,
+        gradients_edge=per.gradients * edge_parameters,
+        optimizer_layer=per.optimizer * body.parameters,
+        optimizer_edge=per.optimizer * edge_parameters,
+        kept_layer=kept[policy] * framework.fragmentation,
+        kept_recomputed=kept["full"] * framework.fragmentation,
+        live_layer=kept["none"] * framework.fragmentation,
+        transient=body.transient * framework.fragmentation,
+        logits=costs.head.logits * framework.logit_bytes if last else 0.0,
+        gathered=gathered_bytes(framework, job.precision, unit) if sharded else 0.0,
+        outside=framework.outside_allocator,
+        parts_layer=(*body.parts, ("recompute", replay[policy]), ("gather_weights", waits[0] + waits[1])),
+        parts_edge=(
+            *(part for edge in edges for part in edge.parts),
+            ("gather_weights", sum((sum(wait) for wait in edge_waits), start=0.0)),
+        ),
+    )
+
+
+def _tied_sync(costs: LayerCosts, exchange: Exchange) -> Seconds:
+    """Return the time [s] of the all-reduce of tied gradients between the first and the last stage."""
+    network = costs.group.inter_node if costs.group.num_nodes > 1 else costs.group.intra_node
+    rate = network.rate(costs.group.num_nodes) / costs.group.devices_per_node if costs.group.num_nodes > 1 else 0.0
+    size = exchange.per.sent_gradients * costs.head.tied_parameters
+    return size / (rate or costs.group.intra_node.rate)
+
+
+def forward_time(terms: StageTerms, num_layers: Number) -> Seconds:
+    """Return the forward time [s] of one micro-batch: n f + edge."""
+    return num_layers * terms.forward_layer + terms.forward_edge
+
+
+def backward_time(terms: StageTerms, num_layers: Number, num_recomputed: Number) -> Seconds:
+    """Return the backward time [s] of one micro-batch: n b + k r + edge."""
+    return num_layers * terms.backward_layer + num_recomputed * terms.replay_layer + terms.backward_edge
+
+
+def sync_time(terms: StageTerms, num_layers: Number, backward: Seconds) -> Seconds:
+    """Return the seconds between a stage's last backward pass and the end of its optimizer step.
+
+    The exchange T hides behind the last backward pass B, never wholly: max(T - o B, (1 - o) T).
+    """
+    exchange = num_layers * terms.exchange_layer + terms.exchange_edge
+    exposed = larger(exchange - terms.overlap * backward, (1 - terms.overlap) * exchange)
+    return exposed + num_layers * terms.update_layer + terms.update_edge + terms.tied_sync
+
+
+def stage_memory(
+    terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number
+) -> tuple[tuple[str, Bytes], ...]:
+    """Return the peak memory [bytes] of a stage by part.
+
+    Activations: ((n - k) kept + k kept_recomputed) in_flight, and one live layer while a recomputed one runs
+    backward.
+    """
+    kept = (num_layers - num_recomputed) * terms.kept_layer + num_recomputed * terms.kept_recomputed
+    live = (num_recomputed > 0) * terms.live_layer
+    return (
+        ("weights", num_layers * terms.weights_layer + terms.weights_edge),
+        ("gradients", num_layers * terms.gradients_layer + terms.gradients_edge),
+        ("optimizer", num_layers * terms.optimizer_layer + terms.optimizer_edge),
+        ("activations", in_flight * kept + live + terms.transient),
+        ("logits", terms.logits),
+        ("gathered_weights", terms.gathered),
+        ("outside_allocator", terms.outside),
+    )

@@ -1,0 +1,127 @@
+"""The constraints of the integer program, one function each; the mathematics stands in its docstring.
+
+y[s,c,n] = 1 if position s takes choice c with n layers. See `planner.program.subproblem` for the other symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.program.packing import patterns
+from planner.program.variables import Variables
+
+
+def one_column(variables: Variables) -> None:
+    """sum_{c,n} y[s,c,n] = 1 for every position s."""
+    for position in range(variables.sub.num_stages):
+        variables.model.add_exactly_one(variables.taken[column] for column in variables.columns(position))
+
+
+def all_layers(variables: Variables) -> None:
+    """sum_{s,c,n} n y[s,c,n] = L: every layer runs once; runs are consecutive because positions are."""
+    variables.model.add(
+        sum(column.layers * taken for column, taken in variables.taken.items()) == variables.sub.num_layers
+    )
+
+
+def capacity(variables: Variables) -> None:
+    """sum_{s,c,n} usage[r,c] y[s,c,n] <= capacity[r] for every limit r on devices (groups, and all together)."""
+    sub = variables.sub
+    for row, limit in enumerate(sub.capacity):
+        variables.model.add(
+            sum(int(sub.usage[row, column.choice]) * taken for column, taken in variables.taken.items()) <= int(limit)
+        )
+
+
+def node_slots(variables: Variables) -> None:
+    """Tensor groups do not straddle nodes: sum_p x[p] <= nodes, D sum_s [width_s = w] <= sum_p count[p,w] x[p].
+
+    x[p] counts the nodes that are filled after pattern p. Needed only where the widths of a group do not divide one
+    another and the node: elsewhere the capacity says the same.
+    """
+    sub, model = variables.sub, variables.model
+    for slots in sub.slots:
+        widths = tuple(sorted({int(sub.widths[choice]) for choice in slots.choices}))
+        fillings = patterns(widths, slots.devices_per_node)
+        filled = [model.new_int_var(0, slots.num_nodes, "") for _ in fillings]
+        model.add(sum(filled) <= slots.num_nodes)
+        for index, width in enumerate(widths):
+            needed = sum(
+                taken
+                for column, taken in variables.taken.items()
+                if column.choice in slots.choices and sub.widths[column.choice] == width
+            )
+            offered = sum(filling[index] * count for filling, count in zip(fillings, filled, strict=True))
+            model.add(sub.family.num_replicas * needed <= offered)
+
+
+def joint_choices(variables: Variables) -> None:
+    """sum_{c'} z[s,c,c'] = sum_n y[s,c,n] and sum_c z[s,c,c'] = sum_n y[s+1,c',n]: a joint knows both its ends."""
+    for position in sorted({key[0] for key in variables.joints}):
+        here, there = variables.choices(position), variables.choices(position + 1)
+        for choice in here:
+            leaving = sum(variables.joints[(position, choice, other)] for other in there)
+            variables.model.add(leaving == variables.chosen(position, choice))
+        for choice in there:
+            entering = sum(variables.joints[(position, other, choice)] for other in here)
+            variables.model.add(entering == variables.chosen(position + 1, choice))
+
+
+def stage_pace(variables: Variables) -> None:
+    """tau_l >= sum of the parts of stage s that lane l paces, for every lane and stage."""
+    for lane, tau in zip(variables.sub.family.schedule.lanes, variables.lanes, strict=True):
+        for position in range(variables.sub.num_stages):
+            variables.model.add(tau >= sum(variables.amount(position, part) for part in lane))
+
+
+def link_pace(variables: Variables) -> None:
+    """tau_l >= x_s (y_s) where lane l paces forward (backward) passes: a link carries one transfer at a time."""
+    for lane, tau in zip(variables.sub.family.schedule.lanes, variables.lanes, strict=True):
+        for position in range(variables.sub.num_stages - 1):
+            for part in lane:
+                variables.model.add(tau >= variables.hop(position, ("forward", "backward").index(part)))
+
+
+def cycle_pace(variables: Variables) -> None:
+    """tau >= (sum_{s..e} t_j + sum_{s..e-1} (x_j + y_j)) / (w_s - w_e + 1) for every s <= e with w_s < M.
+
+    Linear in P with u_e = the largest excess of a cycle that ends at e:
+    u_e >= t_e - tau;  u_e >= u_{e-1} + x_{e-1} + y_{e-1} + t_e - (w_{e-1} - w_e) tau;  u_e <= 0.
+    """
+    sub, model = variables.sub, variables.model
+    held = sub.in_flight
+    horizon = sum(int(lane.proto.domain[-1]) for lane in variables.lanes)
+    previous = None
+    for position in range(sub.num_stages):
+        if held[position] >= sub.num_microbatches:
+            continue
+        excess = model.new_int_var(-horizon, 0, "")
+        model.add(excess >= variables.amount(position, "time") - variables.tau)
+        if previous is not None:
+            hops = variables.hop(position - 1, 0) + variables.hop(position - 1, 1)
+            grown = (held[position - 1] - held[position]) * variables.tau
+            model.add(excess >= previous + hops + variables.amount(position, "time") - grown)
+        previous = excess
+
+
+def sync_end(variables: Variables) -> None:
+    """S >= sync_s - sum_{j<s} (b_j + y_j) for every s: stages further on finish their backward passes earlier."""
+    behind = 0
+    for position in range(variables.sub.num_stages):
+        variables.model.add(variables.sync >= variables.amount(position, "sync") - behind)
+        behind = behind + variables.amount(position, "backward")
+        if position < variables.sub.num_stages - 1:
+            behind = behind + variables.hop(position, 1)
+
+
+CONSTRAINTS: tuple[Callable[[Variables], None], ...] = (
+    one_column,
+    all_layers,
+    capacity,
+    node_slots,
+    joint_choices,
+    stage_pace,
+    link_pace,
+    cycle_pace,
+    sync_end,
+)

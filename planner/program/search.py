@@ -1,0 +1,222 @@
+"""Best-first search over all subproblems, with a proof: nothing is dropped that its bound does not exclude.
+
+Every entry of the queue stands for a set of plans and carries a bound that none of them beats. The entry with the
+smallest bound is refined: a family into its numbers of stages, a subproblem into a tighter bound, then into its
+optimum by CP-SAT. When the smallest bound is within the wanted gap of the best plan, the search is over, and that
+bound is the certificate.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidates import Family, Space, Table
+from planner.program.bounds import Bound, Bounder
+from planner.program.incumbent import uniform_starts
+from planner.program.rates import best_multipliers, rate_bounds, table_bounds
+from planner.program.subproblem import Assignment, Subproblem, build_subproblem, evaluate
+from planner.units import NANOSECOND
+
+
+class Reporter:
+    """Is told how a search goes; does nothing by default."""
+
+    def progress(self, phase: str, open_sets: int, best: float, bound: float) -> None:
+        """Hear of a step: what is done, how many sets are open, best step time and bound [s]."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A plan of the program: a subproblem's assignment and its objective."""
+
+    sub: Subproblem
+    assignment: Assignment
+    objective: int
+    """[ns]"""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the plan is, for telling plans apart and for a fixed order."""
+        family = self.sub.family
+        return (
+            self.objective,
+            self.sub.num_stages,
+            family.schedule.name,
+            family.zero_stage,
+            family.num_replicas,
+            family.micro_batch,
+            family.restriction.choices,
+            self.assignment.choices,
+            self.assignment.layers,
+        )
+
+
+@dataclass
+class Result:
+    """What the search knows when it ends."""
+
+    found: list[Found] = field(default_factory=list)
+    """Plans met, best first."""
+    lower_bound: float = np.inf
+    """[ns] below which no plan's objective lies."""
+    subproblems: int = 0
+    pruned: int = 0
+    solved: int = 0
+    stopped: str = ""
+    """``time_limit`` or ``interrupted`` if the search was cut short."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A set of plans that is not excluded yet: a family, one of its subproblems, or a bounded subproblem."""
+
+    family: Family
+    stages: NDArray[np.int64]
+    bounds: NDArray[np.float64]
+    prices: NDArray[np.float64]
+    table: Table | None = None
+    sub: Subproblem | None = None
+    bound: Bound | None = None
+
+
+class Search:
+    """One search of one space."""
+
+    def __init__(self, space: Space, gap: float, time_limit: float = 0.0, reporter: Reporter | None = None) -> None:
+        """Prepare to search `space` until the best plan is proved to be within `gap` of the optimum."""
+        self.space, self.gap = space, gap
+        self.reporter = reporter or Reporter()
+        self.result = Result()
+        self._started = time.monotonic()
+        self._deadline = self._started + time_limit if time_limit > 0 else np.inf
+        self._queue: list[tuple[float, int, _Open]] = []
+        self._sequence = count()
+        self._proved = np.inf
+
+    @property
+    def best(self) -> float:
+        """[ns] the best objective so far."""
+        return min((found.objective for found in self.result.found), default=np.inf)
+
+    @property
+    def cutoff(self) -> float:
+        """[ns] a set of plans whose bound reaches this is of no interest."""
+        best = self.best
+        return best if not np.isfinite(best) else min(best * (1 - self.gap), best - 1)
+
+    def run(self) -> Result:
+        """Search until proved, out of time or interrupted."""
+        try:
+            for entry in self._open_families():
+                self._push(entry)
+            self._refine()
+        except KeyboardInterrupt:
+            self.result.stopped = "interrupted"
+        open_bound = self._queue[0][0] if self._queue else np.inf
+        self.result.lower_bound = min(self._proved, open_bound, self.best)
+        self.result.pruned = len(self._queue)
+        self.result.found.sort(key=lambda found: found.key)
+        self.result.seconds = time.monotonic() - self._started
+        return self.result
+
+    def _refine(self) -> None:
+        while self._queue and self._queue[0][0] < self.cutoff:
+            if time.monotonic() > self._deadline:
+                self.result.stopped = "time_limit"
+                return
+            bound, _, entry = self._queue[0]
+            opened = list(self._children(entry, bound))
+            heapq.heappop(self._queue)
+            for child in opened:
+                self._push(child)
+
+    def _children(self, entry: _Open, bound: float) -> Iterator[_Open]:
+        self.reporter.progress("search", len(self._queue), self.best * NANOSECOND, bound * NANOSECOND)
+        if entry.table is None:
+            yield from self._price(entry)
+        elif entry.sub is None:
+            yield from self._bound(entry, bound)
+        else:
+            self._solve(entry)
+
+    def _push(self, entry: _Open) -> None:
+        lowest = float(entry.bound.value if entry.bound else entry.bounds.min(initial=np.inf))
+        if np.isfinite(lowest):
+            heapq.heappush(self._queue, (lowest, next(self._sequence), entry))
+
+    def _open_families(self) -> Iterator[_Open]:
+        """Yield the families with the bounds that need no prices."""
+        space, cache = self.space, {}
+        for family in space.families:
+            indices = list(family.restriction.choices)
+            stages = np.array([p for p in space.stage_counts(family) if space.allows_stages(p)], dtype=np.int64)
+            if family.restriction.even_layers:
+                stages = stages[space.model.num_layers % stages == 0]
+            if not len(stages):
+                continue
+            self.result.subproblems += len(stages)
+            key = (family.restriction.choices, family.micro_batch, family.num_replicas, family.pipelined)
+            if key not in cache:
+                bodies = [space.costs(i, family.micro_batch).body for i in indices]
+                layer = np.array([float(body.forward + body.backward) for body in bodies]) / NANOSECOND
+                capacity = space.capacity // family.num_replicas
+                cache[key] = (layer, *best_multipliers(1 / layer, space.usage[:, indices], capacity, stages))
+            layer, rate, prices = cache[key]
+            bounds = rate_bounds(space.model.num_layers, family.num_microbatches, layer, 0.0, rate)
+            yield _Open(family=family, stages=stages, bounds=bounds, prices=prices)
+
+    def _price(self, entry: _Open) -> Iterator[_Open]:
+        """Refine a family: price it, look for uniform plans, and open its subproblems."""
+        space, family = self.space, entry.family
+        table = space.table(family)
+        for start in uniform_starts(space, table, entry.stages):
+            self._meet(*start)
+        capacity = space.capacity // family.num_replicas
+        usage = space.usage[:, list(family.restriction.choices)]
+        bounds = table_bounds(table, space.model.num_layers, entry.stages, capacity, usage, entry.prices)
+        for index in range(len(entry.stages)):
+            part = slice(index, index + 1)
+            yield replace(
+                entry,
+                stages=entry.stages[part],
+                prices=entry.prices[part],
+                bounds=np.maximum(bounds[part], entry.bounds[part]),
+                table=table,
+            )
+
+    def _bound(self, entry: _Open, known: float) -> Iterator[_Open]:
+        """Refine a subproblem: bound it by its bottleneck and Lagrangian."""
+        assert entry.table is not None
+        sub = build_subproblem(self.space, entry.table, int(entry.stages[0]))
+        cutoff = self.cutoff
+        bound = Bounder(sub).bound(cutoff)
+        if bound.start is not None:
+            self._meet(sub, bound.start)
+        if bound.value >= cutoff:
+            self._proved = min(self._proved, max(cutoff, known))
+            return
+        yield replace(entry, sub=sub, bound=replace(bound, value=max(bound.value, known)))
+
+    def _solve(self, entry: _Open) -> None:
+        from planner.program.solve import solve
+
+        assert entry.sub is not None
+        assert entry.bound is not None
+        left = max(0.01, self._deadline - time.monotonic()) if np.isfinite(self._deadline) else 0.0
+        cutoff = self.cutoff
+        solved = solve(entry.sub, entry.bound, cutoff, self.gap / 2, left)
+        self.result.solved += 1
+        self._proved = min(self._proved, max(solved.bound, entry.bound.value))
+        if solved.assignment is not None:
+            self._meet(entry.sub, solved.assignment)
+
+    def _meet(self, sub: Subproblem, assignment: Assignment) -> None:
+        self.result.found.append(Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment)))

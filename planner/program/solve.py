@@ -1,0 +1,94 @@
+"""Build the integer program of one subproblem and solve it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from planner.program.bounds import Bound
+from planner.program.constraints import CONSTRAINTS
+from planner.program.subproblem import Assignment, Subproblem, evaluate
+from planner.program.variables import Column, Variables, make_variables
+
+SEED = 1
+DETERMINISTIC_LIMIT = 60.0
+"""[-] of one subproblem, in the solver's own measure of work: the same on every machine."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What the solver said of one subproblem."""
+
+    assignment: Assignment | None
+    objective: int
+    """[ns] of the assignment."""
+    bound: float
+    """[ns] below which no plan of the subproblem lies, up to the cutoff."""
+
+
+def useful_columns(sub: Subproblem, bound: Bound, cutoff: float) -> list[Column]:
+    """Return the columns that a plan below `cutoff` [ns] may take: those whose slack the bound leaves room for."""
+    room = cutoff - bound.value
+    found = (bound.slack <= room).nonzero()
+    return [Column(int(s), int(c), int(n) + 1) for s, c, n in zip(*found, strict=True)]
+
+
+def build(
+    sub: Subproblem,
+    columns: Sequence[Column],
+    horizon: int,
+    constraints: Sequence[Callable[[Variables], None]] = CONSTRAINTS,
+) -> Variables:
+    """Return the program: min (M-1) tau + sum_s t_s + sum_s (x_s + y_s) + S under `constraints`."""
+    variables = make_variables(sub, columns, horizon)
+    for constraint in constraints:
+        constraint(variables)
+    variables.model.minimize(objective(variables))
+    return variables
+
+
+def objective(variables: Variables) -> cp_model.LinearExprT:
+    """Return the step time [ns]: (M-1) tau + sum_s t_s + sum_s (x_s + y_s) + S."""
+    sub = variables.sub
+    stages = sum(variables.amount(position, "time") for position in range(sub.num_stages))
+    hops = sum(variables.hop(position, way) for position in range(sub.num_stages - 1) for way in (0, 1))
+    return (sub.num_microbatches - 1) * variables.tau + stages + hops + variables.sync
+
+
+def solve(sub: Subproblem, bound: Bound, cutoff: float, gap: float, time_limit: float = 0.0) -> Solved:
+    """Find the best plan of `sub` below `cutoff` [ns], within `gap` of its optimum.
+
+    `bound.value` must hold for `sub`. Without a plan below the cutoff, the bound returned is the cutoff.
+    """
+    columns = useful_columns(sub, bound, cutoff)
+    if {column.position for column in columns} != set(range(sub.num_stages)):
+        return Solved(assignment=None, objective=0, bound=cutoff)
+    horizon = int(cutoff) + 1
+    variables = build(sub, columns, horizon)
+    variables.model.add(objective(variables) <= int(cutoff))
+    if sub.num_microbatches > 1:
+        variables.model.add(variables.tau >= int(bound.bottleneck))
+    if bound.start is not None:
+        for column, taken in variables.taken.items():
+            hinted = (bound.start.choices[column.position], bound.start.layers[column.position])
+            variables.model.add_hint(taken, (column.choice, column.layers) == hinted)
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers, parameters.random_seed = 1, SEED
+    parameters.relative_gap_limit = gap
+    parameters.max_deterministic_time = DETERMINISTIC_LIMIT
+    if time_limit > 0:
+        parameters.max_time_in_seconds = time_limit
+    status = solver.solve(variables.model)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        assignment = variables.assignment(solver)
+        proved = max(bound.value, solver.best_objective_bound - sub.rounding)
+        return Solved(assignment=assignment, objective=evaluate(sub, assignment), bound=proved)
+    if status == cp_model.INFEASIBLE:
+        return Solved(assignment=None, objective=0, bound=cutoff)
+    if status == cp_model.UNKNOWN:
+        return Solved(assignment=None, objective=0, bound=bound.value)
+    message = f"the program is invalid: {variables.model.validate()}"
+    raise AssertionError(message)

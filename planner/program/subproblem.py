@@ -1,0 +1,133 @@
+"""A subproblem: a family with its number of stages, as arrays; and what an assignment of its positions costs.
+
+Notation: positions s = 0..P-1, choices c, layers n, M micro-batches, D replicas. An assignment takes one choice c_s and
+one n_s for every position. f, b, t = f + b: forward, backward and whole time of a stage for one micro-batch; x, y: time
+of the forward and backward transfer to the next stage; w_s: micro-batches in flight.
+
+    tau  = sum over the schedule's lanes of the largest part of any stage or link in the lane
+    tau >= (sum_{s..e} t_j + sum_{s..e-1} (x_j + y_j)) / (w_s - w_e + 1)        for every s <= e with w_s < M
+    step = (M - 1) tau + sum_s t_s + sum_s (x_s + y_s) + max_s (sync_s - sum_{j<s} (b_j + y_j))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidates import Family, Positions, Slots, Space, Table
+
+Ticks = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One choice and one number of layers for every position, by index into the subproblem's choices."""
+
+    choices: tuple[int, ...]
+    layers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Subproblem:
+    """Everything that the program knows of one subproblem."""
+
+    family: Family
+    num_stages: int
+    num_layers: int
+    positions: Positions
+    """Arrays over (position, choice, n - 1)."""
+    hops: Ticks
+    """(2, choice, choice)"""
+    usage: NDArray[np.int64]
+    """(row, choice) devices that one replica's stage takes from each limit."""
+    capacity: NDArray[np.int64]
+    """(row,) devices that one replica may take from each limit."""
+    slots: tuple[Slots, ...]
+    """Node slots, for the groups in which tensor groups of unlike width may not add up; indices into the choices."""
+    widths: NDArray[np.int64]
+
+    @property
+    def num_choices(self) -> int:
+        """Number of choices of a position."""
+        return len(self.widths)
+
+    @property
+    def num_microbatches(self) -> int:
+        """M"""
+        return self.family.num_microbatches
+
+    @cached_property
+    def in_flight(self) -> tuple[int, ...]:
+        """w_s of every position."""
+        schedule, stages = self.family.schedule, self.num_stages
+        return tuple(schedule.in_flight(s, stages, self.num_microbatches) for s in range(stages))
+
+    @property
+    def rounding(self) -> int:
+        """[ns] by which rounding the prices up may have raised the objective."""
+        return self.num_microbatches * len(self.family.schedule.lanes) + 5 * self.num_stages + 5
+
+
+def build_subproblem(space: Space, table: Table, num_stages: int) -> Subproblem:
+    """Return the subproblem of a family's pipelines with `num_stages`."""
+    indices = list(table.family.restriction.choices)
+    replicas = table.family.num_replicas
+    positions = table.positions(num_stages)
+    return Subproblem(
+        family=table.family,
+        num_stages=num_stages,
+        num_layers=space.model.num_layers,
+        positions=positions,
+        hops=table.hops() if num_stages > 1 else np.zeros((2, len(indices), len(indices)), dtype=np.int64),
+        usage=space.usage[:, indices],
+        capacity=space.capacity // replicas,
+        slots=tuple(_local_slots(slots, indices) for slots in space.slots if not _adds_up(slots, space, indices)),
+        widths=space.widths[indices],
+    )
+
+
+def _local_slots(slots: Slots, indices: list[int]) -> Slots:
+    local = tuple(position for position, index in enumerate(indices) if index in slots.choices)
+    return Slots(choices=local, num_nodes=slots.num_nodes, devices_per_node=slots.devices_per_node)
+
+
+def _adds_up(slots: Slots, space: Space, indices: list[int]) -> bool:
+    """Tell whether any mix of widths fits as soon as their sum does: each divides the next, and the node."""
+    widths = sorted({int(space.widths[i]) for i in slots.choices if i in indices})
+    chain = [*widths, slots.devices_per_node]
+    return all(larger % smaller == 0 for smaller, larger in zip(chain, chain[1:], strict=False))
+
+
+def evaluate(sub: Subproblem, assignment: Assignment) -> int:
+    """Return the objective [ns] of an assignment, rounded up."""
+    where = (np.arange(sub.num_stages), np.array(assignment.choices), np.array(assignment.layers) - 1)
+    forward, backward, sync = (getattr(sub.positions, name)[where] for name in ("forward", "backward", "sync"))
+    ends = np.array(assignment.choices)
+    ahead, back = sub.hops[0, ends[:-1], ends[1:]], sub.hops[1, ends[:-1], ends[1:]]
+    time, hops = forward + backward, ahead + back
+    behind = np.concatenate([[0], np.cumsum(backward[:-1] + back)])
+    tau = bottleneck(sub, forward, backward, ahead, back)
+    rest = int(time.sum() + hops.sum() + (sync - behind).max())
+    return (sub.num_microbatches - 1) * tau + rest
+
+
+def bottleneck(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, back: Ticks) -> int:
+    """Return tau [ns], rounded up."""
+    parts = {"forward": forward, "backward": backward}
+    links = {"forward": ahead, "backward": back}
+    paced = 0
+    for lane in sub.family.schedule.lanes:
+        stage = sum((parts[part] for part in lane), start=np.zeros_like(forward)).max()
+        paced += max(int(stage), *(int(links[part].max(initial=0)) for part in lane))
+    held = sub.in_flight
+    time, hops = np.concatenate([[0], np.cumsum(forward + backward)]), np.concatenate([[0], np.cumsum(ahead + back)])
+    for start in range(sub.num_stages):
+        if held[start] >= sub.num_microbatches:
+            continue
+        for end in range(start, sub.num_stages):
+            cycle = int(time[end + 1] - time[start] + hops[end] - hops[start])
+            paced = max(paced, -(-cycle // (held[start] - held[end] + 1)))
+    return paced

@@ -1,0 +1,101 @@
+"""The variables of the integer program, asked for by meaning."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ortools.sat.python import cp_model
+
+from planner.program.subproblem import Assignment, Subproblem
+
+
+@dataclass(frozen=True, order=True)
+class Column:
+    """Position s takes choice c with n layers."""
+
+    position: int
+    choice: int
+    layers: int
+
+
+@dataclass(frozen=True)
+class Variables:
+    """Variables over the columns that may be in a plan of interest."""
+
+    model: cp_model.CpModel
+    sub: Subproblem
+    taken: dict[Column, cp_model.IntVar]
+    """0/1: the column is in the plan."""
+    lanes: tuple[cp_model.IntVar, ...]
+    """[ns] the pace of each lane of the schedule."""
+    sync: cp_model.IntVar
+    """[ns] by which the last gradient exchange outlasts the last backward pass of stage 0."""
+    joints: dict[tuple[int, int, int], cp_model.IntVar]
+    """0/1 by (position, choice, next position's choice), where transfers differ."""
+    by_position: dict[int, list[Column]] = field(default_factory=dict)
+
+    @property
+    def tau(self) -> cp_model.LinearExprT:
+        """[ns] the bottleneck."""
+        return sum(self.lanes)
+
+    def columns(self, position: int) -> list[Column]:
+        """Return the columns of a position."""
+        return self.by_position[position]
+
+    def chosen(self, position: int, choice: int) -> cp_model.LinearExprT:
+        """Return 1 if the position takes the choice, whatever its layers."""
+        return sum(self.taken[column] for column in self.columns(position) if column.choice == choice)
+
+    def choices(self, position: int) -> list[int]:
+        """Return the choices that the position has."""
+        return sorted({column.choice for column in self.columns(position)})
+
+    def amount(self, position: int, name: str) -> cp_model.LinearExprT:
+        """Return a priced quantity [ns] of the position: ``forward``, ``backward``, ``time`` or ``sync``."""
+        array = getattr(self.sub.positions, name)
+        return sum(
+            int(array[position, column.choice, column.layers - 1]) * self.taken[column]
+            for column in self.columns(position)
+        )
+
+    def hop(self, position: int, direction: int) -> cp_model.LinearExprT:
+        """Return the transfer time [ns] between a position and the next: direction 0 forward, 1 backward."""
+        table = self.sub.hops[direction]
+        pairs = [(here, there) for here in self.choices(position) for there in self.choices(position + 1)]
+        if (position, *pairs[0]) not in self.joints:
+            return int(table[pairs[0]])
+        return sum(int(table[pair]) * self.joints[(position, *pair)] for pair in pairs)
+
+    def assignment(self, solver: cp_model.CpSolver) -> Assignment:
+        """Read the plan that the solver found."""
+        found = sorted(column for column, variable in self.taken.items() if solver.boolean_value(variable))
+        return Assignment(tuple(c.choice for c in found), tuple(c.layers for c in found))
+
+
+def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> Variables:
+    """Return variables for `columns`; times stay within `horizon` [ns]."""
+    model = cp_model.CpModel()
+    by_position: dict[int, list[Column]] = defaultdict(list)
+    for column in sorted(columns):
+        by_position[column.position].append(column)
+    taken = {column: model.new_bool_var("") for position in by_position for column in by_position[position]}
+    lanes = tuple(model.new_int_var(0, horizon, "") for _ in sub.family.schedule.lanes)
+    joints = {}
+    for position in range(sub.num_stages - 1):
+        here = {column.choice for column in by_position[position]}
+        there = {column.choice for column in by_position[position + 1]}
+        pairs = [(a, b) for a in sorted(here) for b in sorted(there)]
+        if len({(int(sub.hops[0][pair]), int(sub.hops[1][pair])) for pair in pairs}) > 1:
+            joints.update({(position, *pair): model.new_bool_var("") for pair in pairs})
+    return Variables(
+        model=model,
+        sub=sub,
+        taken=taken,
+        lanes=lanes,
+        sync=model.new_int_var(0, horizon, ""),
+        joints=joints,
+        by_position=dict(by_position),
+    )

@@ -1,0 +1,33 @@
+"""Recompute policies: what the forward pass keeps, and what the backward pass runs again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputePolicy:
+    """A policy for one layer."""
+
+    name: str
+    keeps: frozenset[str]
+    """Tags of the saved tensors that stay (see `planner.domain.model.SavedTensor`)."""
+    replays: str
+    """``nothing``, ``attention`` (scores and softmax) or ``layer``."""
+
+
+RECOMPUTE_POLICIES = (
+    RecomputePolicy(name="none", keeps=frozenset({"input", "inner", "scores"}), replays="nothing"),
+    RecomputePolicy(name="selective", keeps=frozenset({"input", "inner"}), replays="attention"),
+    RecomputePolicy(name="full", keeps=frozenset({"input"}), replays="layer"),
+)
+
+
+def recompute_policy(name: str) -> RecomputePolicy:
+    """Return the policy called `name`.
+
+    Raises:
+        KeyError: there is no such policy.
+
+    """
+    return {policy.name: policy for policy in RECOMPUTE_POLICIES}[name]
