@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.errors import Problem, SpecError
@@ -30,9 +30,14 @@ class Document:
     """What is wrong although a value could be read, such as a duplicate key."""
     lines: Callable[[], Mapping[Path, int]] = dict
     """The line of every part, counted from 1; found only when it is asked for."""
+    options: Mapping[Path, str] = field(default_factory=dict)
+    """Options of the command line that parts of the value come from, instead of from the text."""
 
     def place(self, path: Path = ()) -> str:
         """Return where `path` stands, as in ``cluster.yaml:12 groups[0].device``; what is missing, at its parent."""
+        option = next((self.options[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.options), None)
+        if option is not None:
+            return option
         lines = self.lines()
         at = next((lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in lines), None)
         origin = self.origin if at is None else f"{self.origin}:{at}"

@@ -15,7 +15,7 @@ from planner.specs.files import read_text
 if TYPE_CHECKING:
     from planner.specs.cluster_record import ClusterRecord
 
-_ONE_LINER = re.compile(r"\s*-?\d[^/\\]*:")
+_ONE_LINER = re.compile(r"[^/\\]*:[^/\\]*")
 _PART = re.compile(r"\s*(?:(\d{1,9})\s*[x*]\s*)?(\d{1,9})\s*:\s*(\S(?:.*\S)?)\s*")
 _EXAMPLE = "8x8:h100-sxm-80gb (nodes x devices per node : device)"
 
@@ -27,7 +27,7 @@ def read_cluster(source: str) -> Cluster:
         SpecError: with every problem and its place.
 
     """
-    if source == "-" or FilePath(source[:200]).exists() or not (_ONE_LINER.match(source) or "+" in source):
+    if source == "-" or FilePath(source[:200]).exists() or not (_ONE_LINER.fullmatch(source)):
         text, origin = _read(source)
         return cluster_from_document(parse(text, origin))
     return _one_liner(source)

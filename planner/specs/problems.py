@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Record = TypeVar("Record", bound=BaseModel)
 
+_MISSING = "is missing; add it"
+
 Found = tuple[Path, str]
 """Where something is wrong, and what."""
 
@@ -107,7 +109,9 @@ def checked(record: type[Record], value: object) -> tuple[Record | None, list[Fo
     try:
         return record.model_validate(value), []
     except ValidationError as error:
-        return None, [_found(record, detail) for detail in error.errors(include_url=False)]
+        found = [_found(record, detail) for detail in error.errors(include_url=False)]
+        unknown = {(path[:-1], word) for path, message in found if "unknown key" in message for word in message.split()}
+        return None, [item for item in found if item[1] != _MISSING or (item[0][:-1], item[0][-1]) not in unknown]
 
 
 def _line(problem: Problem) -> int:
@@ -127,7 +131,7 @@ def _message(detail: ErrorDetails) -> str:
     """Return what is wrong with a value, and what would be right."""
     kind, context, given = detail["type"], detail.get("ctx", {}), shown(detail["input"])
     if kind in {"missing", "value_error"}:
-        return str(context.get("error", "is missing; add it"))
+        return str(context.get("error", _MISSING))
     if kind in {"too_short", "too_long"}:
         bound = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
         return f"should have {bound} entries, not {context['actual_length']}"

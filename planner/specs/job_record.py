@@ -1,0 +1,38 @@
+"""A job as it is written: keys, units and what each field alone may hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from planner.specs import catalog
+from planner.specs.cluster_record import Amount, Count, Positive, Record, Text, known, whole
+
+Framework = Annotated[
+    str, AfterValidator(known(catalog.framework)), AfterValidator(lambda name: catalog.framework(name).name)
+]
+Tokens = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**15)]
+
+
+class JobRecord(Record):
+    """The training job and the demands on the plan; what is left out gets its default, which is printed."""
+
+    global_batch: Count | None = Field(None, description="[samples] of one optimizer step.")
+    global_batch_tokens: Tokens | None = Field(None, description="[tokens] of one step, instead of global_batch.")
+    sequence_length: Count | None = Field(None, description="[tokens] of one sample.")
+    precision: Literal["bf16", "fp16", "fp32", "fp8"] | None = Field(None, description="Of the matrix products.")
+    framework: Framework | None = Field(None, description="Profile of costs and memory.")
+    target: Framework | None = Field(None, alias="for", description="Framework that must be able to run the plan.")
+    headroom: Annotated[float, Field(ge=0, lt=1)] | None = Field(None, description="[-] share of memory left free.")
+    gap: Annotated[float, Field(ge=0, lt=1)] | None = Field(None, description="[-] wanted distance from the bound.")
+    time_limit_s: Amount | None = Field(None, description="[s] of search; 0 for no limit.")
+    total_tokens: Positive | None = Field(None, description="[tokens] of the whole training.")
+    constraints: list[Text] = Field([], description='Such as "tp <= 8".')
+
+    @model_validator(mode="after")
+    def has_one_batch(self) -> JobRecord:
+        """Refuse two sizes of a batch."""
+        if self.global_batch is not None and self.global_batch_tokens is not None:
+            raise ValueError("gives both global_batch and global_batch_tokens; keep one")
+        return self

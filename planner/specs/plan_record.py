@@ -1,0 +1,96 @@
+"""A plan file as it is written: the envelope's keys and what each field alone may hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from planner.specs.cluster_record import Count, Record, Text, whole
+
+Index = Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)]
+Figure = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class DegreeRecord(Record):
+    """How often one axis cuts."""
+
+    axis: Text
+    degree: Count
+
+
+class StageRecord(Record):
+    """A run of consecutive layers on devices of one group."""
+
+    group: Text
+    layers: list[Index] = Field(min_length=2, max_length=2, description="First and last layer, from 0, inclusive.")
+    degrees: list[DegreeRecord] = Field([], description="Innermost first; a missing axis has 1.")
+    sequence_parallel: bool = False
+    recompute: str = Field("none", description="Of the layers that are not fully recomputed: none or selective.")
+    num_recomputed: Index = Field(0, description="Layers of the stage that are fully recomputed.")
+
+    @model_validator(mode="after")
+    def has_layers(self) -> StageRecord:
+        """Refuse layers that run backwards."""
+        if self.layers[1] < self.layers[0]:
+            raise ValueError(f"has layers {self.layers}; write [first, last], the last not below the first")
+        axes = [item.axis for item in self.degrees]
+        if len(set(axes)) < len(axes):
+            raise ValueError(f"has an axis twice in its degrees ({', '.join(axes)}); give each axis once")
+        return self
+
+
+class DecisionRecord(Record):
+    """Which layers run where, cut how, in which order."""
+
+    schedule: Text
+    num_replicas: Count = Field(description="Copies of the pipeline (dp).")
+    micro_batch: Count = Field(description="[samples]")
+    num_microbatches: Count = Field(description="Micro-batches of one replica in one step.")
+    zero_stage: Annotated[int, Field(ge=0, le=3)]
+    stages: list[StageRecord] = Field(min_length=1)
+
+
+class CertificateRecord(Record):
+    """What the search proved."""
+
+    objective_s: Figure
+    lower_bound_s: Figure
+    gap: Figure
+    replay_lower_bound_s: Figure
+
+
+class PredictionRecord(Record):
+    """What was predicted when the plan was made; recomputed on load, never trusted."""
+
+    step_time_s: Figure
+    tokens_per_s: Figure
+    model_flops_utilization: Figure
+    bubble_fraction: Figure
+    peak_memory_bytes: list[Figure] = Field(description="[bytes] of each stage.")
+
+
+class DigestsRecord(Record):
+    """Digests of the embedded parts, by which a change of hand is seen."""
+
+    cluster: Text
+    model: Text
+    job: Text
+
+
+def _version(value: object) -> object:
+    return str(value) if isinstance(value, float) else value
+
+
+class PlanRecord(Record):
+    """A plan with all that it was made of."""
+
+    format_version: Annotated[str, BeforeValidator(_version), Field(pattern=r"^\d+\.\d+$")]
+    made_by: Text = Field(description="Program and version.")
+    plan: DecisionRecord
+    certificate: CertificateRecord | None = None
+    prediction: PredictionRecord | None = None
+    cluster: dict[str, Any]
+    model: dict[str, Any]
+    job: dict[str, Any]
+    digests: DigestsRecord | None = Field(None, description="sha256 of cluster, model and job.")
