@@ -45,7 +45,8 @@ Switch = Discriminator(block_or_name)
 class Record(BaseModel):
     """The base of all records: unknown keys are problems, and text is never taken for a number."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+    # Deferred, because only the outermost record needs its validator built, and building costs start-up time.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def one_rate(record: Any, *names: str) -> None:
