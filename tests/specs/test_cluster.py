@@ -143,7 +143,8 @@ FIELD = "c.yaml:4 groups[0]."
         ("intra_node: {efficiency: 1}", "intra_node: gives no rate; add bandwidth_gbyte_per_s"),
         (
             "intra_node: {bandwidth_gbps: 3}",
-            "intra_node.bandwidth_gbps: unknown key bandwidth_gbps: write bandwidth_gbit_per_s or bandwidth_gbyte_per_s",
+            "intra_node.bandwidth_gbps: unknown key bandwidth_gbps: "
+            "write bandwidth_gbit_per_s or bandwidth_gbyte_per_s",
         ),
         ("intra_node: {latency: 3}", "intra_node.latency: unknown key latency: write latency_us"),
         (
@@ -189,11 +190,11 @@ def test_problems_of_a_group(tmp_path: Path, line: str, message: str) -> None:
         ),
         (
             MIXED.replace("transport: node", "transport: rdma"),
-            "c.yaml:18 groups[2].shared_nodes: own and old share nodes; add their link inside the node",
+            "c.yaml:19 groups[2].shared_nodes: own and old share nodes; add their link inside the node",
         ),
         (
             MIXED.replace("between: [own, old]", "between: [fast, old]"),
-            "c.yaml:21 links[1].transport: node is of groups that share nodes",
+            "c.yaml:22 links[1].transport: node is of groups that share nodes",
         ),
     ],
 )

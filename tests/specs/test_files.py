@@ -12,20 +12,12 @@ from planner.loader import MAX_BYTES
 from planner.specs.files import read_text, write_whole
 
 
-class Stdin(io.StringIO):
-    """Standard input with bytes below."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__()
-        self.buffer = io.BytesIO(data)
-
-
 def test_reads_files_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path is read under its own name, and ``-`` is standard input."""
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert read_text(str(path)) == ("a: 1\n", str(path))
-    monkeypatch.setattr("sys.stdin", Stdin("b: ü".encode()))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("b: ü".encode())))
     assert read_text("-") == ("b: ü", "<stdin>")
 
 

@@ -10,8 +10,8 @@ from planner.specs.layout import Layout, parse_layout
 
 def test_every_key() -> None:
     """Every key of a layout has its field."""
-    text = "tp=4,pp=2,vpp=3,dp=8,cp=2,ep=2,etp=1,zero=1,sp=1,mbs=1,gbs=512,seq=4096,recompute=full,schedule=1f1b,framework=x"
-    assert parse_layout(text) == Layout(
+    text = "tp=4,pp=2,vpp=3,dp=8,cp=2,ep=2,etp=1,zero=1,sp=1,mbs=1,gbs=512,seq=4096,"
+    assert parse_layout(text + "recompute=full,schedule=1f1b,framework=x") == Layout(
         tp=4,
         pp=2,
         vpp=3,
@@ -50,7 +50,7 @@ def test_axes_of_the_caller() -> None:
 def test_all_problems_at_once() -> None:
     """Every mistake is told, with what would be right."""
     with pytest.raises(SpecError) as caught:
-        parse_layout("tq=4,tp=0,tp=2,zero=7,sp=maybe,recompute=ful,pp=x,schedule=")
+        parse_layout("tpp=4,tp=0,tp=2,zero=7,sp=maybe,recompute=ful,pp=x,schedule=")
     words = ["did you mean tp", "from 1 on", "gives tp twice", "0, 1, 2 or 3", "1 or 0", "selective", "pp=x", "=NAME"]
     assert len(caught.value.problems) == len(words)
     for problem, word in zip(caught.value.problems, words, strict=True):
