@@ -106,6 +106,7 @@ def test_bad_yaml(text: str, place: str, words: str) -> None:
         ("", "x.json:", "is empty"),
         ("null", "x.json:", "is empty"),
         ("a: 1", "x.json:1:", "not valid JSON"),
+        ('{"a": "\\ud800"}', "x.json:", "half of a character"),
     ],
 )
 def test_bad_json(text: str, place: str, words: str) -> None:

@@ -51,11 +51,22 @@ def read_json(text: str, origin: str) -> Document | None:
             origin if not text.strip() else f"{origin}:{error.lineno}", _json_message(text, error)
         ) from None
     check_shape(value, origin)
+    if "\\ud" in text.lower() and _is_broken(value):
+        raise SpecError.of(origin, "has half of a character (\\ud800 to \\udfff alone); write the character itself")
     lines = cache(lambda: _lines_of_json(text, origin))
     if not trouble:
         return Document(value=value, origin=origin, lines=lines)
     placed = _yaml_problems(text, origin) or tuple(Problem(origin, message) for message in trouble)
     return Document(value=value, origin=origin, lines=lines, problems=placed)
+
+
+def _is_broken(value: Any) -> bool:
+    """Return whether a text in `value` cannot be written as UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _json_message(text: str, error: json.JSONDecodeError) -> str:

@@ -21,6 +21,8 @@ _MISSING = "is missing; add it"
 Found = tuple[Path, str]
 """Where something is wrong, and what."""
 
+_TAGS = {"<block>", "<name>"}
+"""What pydantic puts into a path where a value may be a block or a name."""
 _UNIT = re.compile(r"_(gib|gbyte_per_s|gbit_per_s|us|tflops|ms|s|hours)$")
 _WRONG_UNIT = re.compile(
     r"_(tflop_per_s|gbyte_per_s|gbit_per_s|gbytes_per_s|gbits_per_s|gb_per_s|gb_s|gbps|gbs|mbps|tbps|gbytes?|gbits?|gb|gib|"
@@ -121,9 +123,11 @@ def _line(problem: Problem) -> int:
 
 def _found(record: type[BaseModel], detail: ErrorDetails) -> Found:
     """Translate one finding of pydantic."""
-    path = tuple(part for part in detail["loc"] if not (isinstance(part, str) and part.startswith("<")))
+    path = tuple(part for part in detail["loc"] if part not in _TAGS)
     if detail["type"] == "extra_forbidden":
-        return path, unknown_key(str(path[-1]), _known_keys(record, path[:-1]))
+        *outer, key = detail["loc"]
+        inside = tuple(part for part in outer if part not in _TAGS)
+        return (*inside, key), unknown_key(str(key), _known_keys(record, inside))
     return path, _message(detail)
 
 

@@ -143,8 +143,7 @@ FIELD = "c.yaml:4 groups[0]."
         ("intra_node: {efficiency: 1}", "intra_node: gives no rate; add bandwidth_gbyte_per_s"),
         (
             "intra_node: {bandwidth_gbps: 3}",
-            "intra_node.bandwidth_gbps: unknown key bandwidth_gbps: "
-            "write bandwidth_gbit_per_s or bandwidth_gbyte_per_s",
+            "intra_node.bandwidth_gbps: unknown key bandwidth_gbps: write bandwidth_gbit_per_s or bandwidth_gbyte",
         ),
         ("intra_node: {latency: 3}", "intra_node.latency: unknown key latency: write latency_us"),
         (
