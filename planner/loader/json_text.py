@@ -51,8 +51,7 @@ def read_json(text: str, origin: str) -> Document | None:
             origin if not text.strip() else f"{origin}:{error.lineno}", _json_message(text, error)
         ) from None
     check_shape(value, origin)
-    if "\\ud" in text.lower() and _is_broken(value):
-        raise SpecError.of(origin, "has half of a character (\\ud800 to \\udfff alone); write the character itself")
+    _refuse_halves(text, value, origin)
     lines = cache(lambda: _lines_of_json(text, origin))
     if not trouble:
         return Document(value=value, origin=origin, lines=lines)
@@ -60,13 +59,15 @@ def read_json(text: str, origin: str) -> Document | None:
     return Document(value=value, origin=origin, lines=lines, problems=placed)
 
 
-def _is_broken(value: Any) -> bool:
-    """Return whether a text in `value` cannot be written as UTF-8."""
+def _refuse_halves(text: str, value: Any, origin: str) -> None:
+    """Refuse escapes that write half of a character, which no output could show."""
+    if "\\ud" not in text.lower():
+        return
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return True
-    return False
+        message = "has half of a character (\\ud800 to \\udfff alone); write the character itself"
+        raise SpecError.of(origin, message) from None
 
 
 def _json_message(text: str, error: json.JSONDecodeError) -> str:
