@@ -1,0 +1,106 @@
+"""``planner check``: judge plan files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.command import PROBLEMS, WRONG_INPUT, say
+from planner.cli.options import Format, FormatOption
+
+if TYPE_CHECKING:
+    from planner.domain.cluster import Cluster
+    from planner.domain.prediction import Prediction
+    from planner.errors import Problem
+    from planner.specs.plan import PlanFile
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A file, and what is to be said of it."""
+
+    source: str
+    file: PlanFile | None
+    """None if it could not be read."""
+    prediction: Prediction | None
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def code(self) -> int:
+        """Exit code of this file alone."""
+        return WRONG_INPUT if self.file is None else PROBLEMS if self.problems else 0
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Plan files, or -.")],
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="CLUSTER", help="Whether the plans hold on this cluster instead.")
+    ] = None,
+    form: FormatOption = Format.text,
+) -> None:
+    """Judge plan files: exit 0 if all are good, 1 if one has problems, 2 if one cannot be read."""
+    from planner.cli.inputs import refuse_shared_stdin
+    from planner.report.terminal import write
+    from planner.specs.cluster import read_cluster
+
+    refuse_shared_stdin(*files, cluster)
+    other = None if cluster is None else read_cluster(cluster)
+    judged = []
+    for source in files:
+        judged.append(_judge(source, other))
+        if form is Format.text:
+            _tell(judged[-1])
+    if form is not Format.text:
+        from planner.report.to_json import dumped
+
+        write(dumped({"format_version": "1.0", "files": [_record(one) for one in judged]}, form.value))
+    code = max(one.code for one in judged)
+    if code:
+        raise typer.Exit(code)
+
+
+def _judge(source: str, other: Cluster | None) -> Judged:
+    """Return the judgement of one file; one that cannot be read is a judgement, too."""
+    from planner.errors import SpecError
+    from planner.specs.plan import read_plan
+
+    try:
+        file = read_plan(source)
+    except SpecError as error:
+        return Judged(source, None, None, error.problems, ())
+    from planner.pipeline import judge
+
+    prediction, problems, notes = judge(file, other)
+    edited = tuple(f"the embedded {part} was changed after the plan was made" for part in file.edited)
+    return Judged(source, file, prediction, problems, (*notes, *(text for text in edited if text not in notes)))
+
+
+def _tell(one: Judged) -> None:
+    from planner.report.plan import decision, speed
+    from planner.report.problems import check_text, problems_text
+    from planner.report.terminal import page_width, write
+
+    if one.file is None:
+        say(problems_text(one.problems))
+        return
+    summary = [decision(one.file.plan), *([speed(one.prediction)] if one.prediction else [])]
+    write(check_text(one.source, one.problems, one.notes, summary, page_width()))
+
+
+def _record(one: Judged) -> dict[str, object]:
+    from planner.report.to_json import prediction_record, problem_records
+
+    known = one.file is not None and one.prediction is not None
+    return {
+        "file": one.source,
+        "readable": one.file is not None,
+        "good": one.code == 0,
+        "problems": problem_records(one.problems),
+        "notes": list(one.notes),
+        "prediction": prediction_record(one.file.plan, one.prediction)
+        if known and one.file and one.prediction
+        else None,
+    }

@@ -1,0 +1,116 @@
+"""``planner explain``: why a plan is as it is, and why not otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli.command import PROBLEMS, say
+from planner.cli.options import Format, FormatOption, PlanSource
+
+if TYPE_CHECKING:
+    from planner.domain.prediction import Outcome
+    from planner.specs.plan import PlanFile
+
+
+def explain(
+    plan: PlanSource,
+    why_not: Annotated[
+        list[str] | None,
+        typer.Option("--why-not", metavar="TEXT", help='Compare with the best plan under "tp=8", ...; repeatable.'),
+    ] = None,
+    search: Annotated[
+        bool, typer.Option("--search/--no-search", help="Search again, to show the runners-up and what was rejected.")
+    ] = True,
+    form: FormatOption = Format.text,
+) -> None:
+    """Explain a plan: what binds, what the runners-up lose, why not otherwise."""
+    from planner import pipeline
+    from planner.report.explain import explain_text
+    from planner.report.problems import problems_text
+    from planner.report.terminal import page_width, write
+    from planner.specs.plan import read_plan
+
+    file = read_plan(plan)
+    for text in why_not or ():
+        _refuse_wrong(text, file)
+    prediction, problems, notes = pipeline.judge(file)
+    for text in notes:
+        say(f"note: {text}\n")
+    if prediction is None:
+        say(problems_text(problems))
+        raise typer.Exit(PROBLEMS)
+    comparisons = [pipeline.why_not(file, text) for text in why_not or ()]
+    found = _search(file) if search and not comparisons else None
+    if form is Format.text:
+        page = explain_text(
+            file.plan,
+            prediction,
+            file.cluster,
+            file.model,
+            file.job,
+            certificate=file.certificate,
+            found=found,
+            comparisons=comparisons,
+            width=page_width(),
+        )
+        write(page)
+    else:
+        from planner.report.to_json import dumped
+
+        write(dumped(_document(file, prediction, problems, found, comparisons), form.value))
+    if problems:
+        say(problems_text(problems))
+
+
+def _refuse_wrong(text: str, file: PlanFile) -> None:
+    """Stop at a constraint that is none before anything is computed.
+
+    Raises:
+        SpecError: `text` is no constraint.
+    """
+    from planner.specs.constraints import parse_constraint
+
+    parse_constraint(text, "--why-not", groups=[group.name for group in file.cluster.groups])
+
+
+def _search(file: PlanFile) -> Outcome | None:
+    """Return what a search for the plan's job finds, None if it finds nothing."""
+    from planner.cli.progress import progress
+    from planner.errors import NoFeasiblePlan, NoPlanInTime
+    from planner.pipeline import make_plan
+
+    reporter = progress()
+    try:
+        return make_plan(file.cluster, file.model, file.job, references=False, reporter=reporter)
+    except (NoFeasiblePlan, NoPlanInTime) as error:
+        say(f"note: a search for the same job finds no plan: {error}\n")
+        return None
+    finally:
+        if reporter:
+            reporter.clear()
+
+
+def _document(
+    file: PlanFile, prediction: Any, problems: Any, found: Outcome | None, comparisons: list[Any]
+) -> dict[str, Any]:
+    from planner.pipeline import runs_on
+    from planner.report.explain import binding
+    from planner.report.to_json import plan_document, prediction_document
+
+    document = prediction_document(file.plan, prediction, problems, file.cluster, file.model, file.job)
+    names = runs_on(found.plan, file.cluster) if found else ()
+    document["binding"] = binding(file.plan, prediction)
+    document["search"] = plan_document(found, file.cluster, file.model, file.job, names) if found else None
+    document["why_not"] = [
+        {
+            "constraint": one.constraint.text,
+            "infeasible": one.infeasible or None,
+            "slower_by": float(one.slower_by),
+            "step_time_s": float(one.outcome.prediction.step_time) if one.outcome else None,
+            "differences": [{"part": part, "plan_s": mine, "other_s": other} for part, mine, other in one.differences],
+        }
+        for one in comparisons
+    ]
+    return document

@@ -1,0 +1,67 @@
+"""Cluster, model and job from what the user named, all problems of all files together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.cli.command import say
+from planner.domain.cluster import Cluster
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.errors import Problem, SpecError
+from planner.specs.cluster import read_cluster
+from planner.specs.job import read_job
+from planner.specs.model import read_model
+
+STDIN = "-"
+"""Source that is standard input."""
+
+
+def read_inputs(
+    cluster: str, model: str, job: str | None, given: Mapping[str, object]
+) -> tuple[Cluster, Model, Job, tuple[str, ...]]:
+    """Return cluster, model and job, and a sentence for each value of the job that is a default.
+
+    Raises:
+        SpecError: with the problems of cluster and model together, or those of the job.
+    """
+    refuse_shared_stdin(cluster, model, job)
+    found_cluster, found_model = read_both(cluster, model)
+    return found_cluster, found_model, *read_job(job, given, found_model, found_cluster)
+
+
+def refuse_shared_stdin(*sources: str | None) -> None:
+    """Stop where two specs would be read from standard input.
+
+    Raises:
+        SpecError: more than one source is standard input.
+    """
+    if sources.count(STDIN) > 1:
+        raise SpecError.of("", "only one of the inputs can be `-`; standard input is read once")
+
+
+def read_both(cluster: str, model: str) -> tuple[Cluster, Model]:
+    """Return cluster and model.
+
+    Raises:
+        SpecError: with the problems of both.
+    """
+    problems: list[Problem] = []
+    found_cluster: Cluster | None = None
+    found_model: Model | None = None
+    try:
+        found_cluster = read_cluster(cluster)
+    except SpecError as error:
+        problems += error.problems
+    try:
+        found_model = read_model(model, note=note)
+    except SpecError as error:
+        problems += error.problems
+    if found_cluster is None or found_model is None:
+        raise SpecError(problems)
+    return found_cluster, found_model
+
+
+def note(text: str) -> None:
+    """Tell the user something that is no problem."""
+    say(f"note: {text}\n")

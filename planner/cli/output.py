@@ -1,0 +1,43 @@
+"""Where results go: standard output, or a file that is written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from planner.errors import SpecError
+from planner.loader import dump_yaml
+from planner.report.terminal import write
+from planner.specs.files import write_whole
+
+STDOUT = "-"
+"""Output that is standard output."""
+
+
+def refuse_unwritable(output: str | None) -> None:
+    """Stop before a long search if the file could not be written after it.
+
+    Raises:
+        SpecError: the file's folder does not exist, or the file is a folder.
+    """
+    if output in {None, STDOUT}:
+        return
+    path = Path(str(output))
+    if path.is_dir():
+        raise SpecError.of(str(output), "is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise SpecError.of(str(output), f"there is no folder {path.parent}; create it or write elsewhere")
+
+
+def write_record(record: Mapping[str, Any], output: str, *, as_json: bool = False) -> None:
+    """Write a spec to a file, as JSON if its name says so, or to standard output."""
+    if as_json or output.lower().endswith(".json"):
+        text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    else:
+        text = dump_yaml(record)
+    if output == STDOUT:
+        write(text)
+    else:
+        write_whole(output, text)

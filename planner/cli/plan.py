@@ -1,0 +1,147 @@
+"""``planner plan``: search for the fastest plan that fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.command import INFEASIBLE, INTERRUPTED, say
+from planner.cli.options import (
+    ClusterSource,
+    Constraints,
+    Format,
+    FormatOption,
+    Framework,
+    Gap,
+    GlobalBatch,
+    GlobalBatchTokens,
+    Headroom,
+    JobFile,
+    ModelSource,
+    Precision,
+    SequenceLength,
+    Target,
+    TimeLimit,
+    TotalTokens,
+    overrides,
+)
+
+if TYPE_CHECKING:
+    from planner.domain.cluster import Cluster
+    from planner.domain.job import Job
+    from planner.domain.model import Model
+    from planner.domain.prediction import Outcome
+
+
+def plan(
+    cluster: ClusterSource,
+    model: ModelSource,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan file; - prints it instead.")
+    ] = None,
+    job: JobFile = None,
+    global_batch: GlobalBatch = None,
+    global_batch_tokens: GlobalBatchTokens = None,
+    sequence_length: SequenceLength = None,
+    precision: Precision = None,
+    framework: Framework = None,
+    target: Target = None,
+    headroom: Headroom = None,
+    gap: Gap = None,
+    time_limit: TimeLimit = None,
+    total_tokens: TotalTokens = None,
+    constraint: Constraints = None,
+    references: Annotated[
+        bool, typer.Option("--references/--no-references", help="Compute what puts the plan in context.")
+    ] = True,
+    form: FormatOption = Format.text,
+) -> None:
+    """Find the fastest plan that fits, with a proof of how good it is."""
+    from planner.cli.inputs import read_inputs
+    from planner.cli.output import refuse_unwritable
+
+    refuse_unwritable(output)
+    given = overrides(
+        global_batch=global_batch,
+        global_batch_tokens=global_batch_tokens,
+        sequence_length=sequence_length,
+        precision=precision,
+        framework=framework,
+        target=target,
+        headroom=headroom,
+        gap=gap,
+        time_limit=time_limit,
+        total_tokens=total_tokens,
+        constraints=constraint,
+    )
+    found_cluster, found_model, found_job, defaults = read_inputs(cluster, model, job, given)
+    outcome = _search(found_cluster, found_model, found_job, form, references=references)
+    interrupted = outcome.search.status == "interrupted"
+    _print(outcome, found_cluster, found_model, found_job, defaults, form, output)
+    if interrupted:
+        kept = f"; {output} is left as it was" if output and output != "-" else ""
+        say(f"planner: interrupted, this is the best plan so far{kept}\n")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _search(cluster: Cluster, model: Model, job: Job, form: Format, *, references: bool) -> Outcome:
+    """Search with progress on a terminal; that there is no plan is printed here where a program reads it."""
+    from planner.cli.progress import progress
+    from planner.errors import NoFeasiblePlan
+    from planner.pipeline import make_plan
+    from planner.report.terminal import write
+    from planner.report.to_json import dumped, no_plan_document
+
+    reporter = progress()
+    try:
+        return make_plan(cluster, model, job, references=references, reporter=reporter)
+    except NoFeasiblePlan as error:
+        if form is Format.text:
+            raise
+        write(dumped(no_plan_document(error), form.value))
+        raise typer.Exit(INFEASIBLE) from None
+    finally:
+        if reporter:
+            reporter.clear()
+
+
+def _print(
+    outcome: Outcome,
+    cluster: Cluster,
+    model: Model,
+    job: Job,
+    defaults: tuple[str, ...],
+    form: Format,
+    output: str | None,
+) -> None:
+    """Print what was found, then write the plan file, unless it is all that shall be printed."""
+    from planner.cli.output import STDOUT, write_record
+    from planner.pipeline import runs_on
+    from planner.report.plan import plan_text
+    from planner.report.terminal import page_width, write
+    from planner.report.to_json import dumped, plan_document
+    from planner.specs.plan import plan_record
+
+    names = runs_on(outcome.plan, cluster)
+    record = plan_record(outcome.plan, cluster, model, job, outcome.certificate, outcome.prediction)
+    if output == STDOUT:
+        write_record(record, STDOUT, as_json=form is Format.json)
+        return
+    if form is Format.text:
+        hint = _hint(output)
+        page = plan_text(outcome, cluster, model, job, defaults=defaults, runs_on=names, hint=hint, width=page_width())
+        write(page)
+    else:
+        write(dumped(plan_document(outcome, cluster, model, job, names), form.value))
+    if output and outcome.search.status != "interrupted":
+        write_record(record, output)
+
+
+def _hint(output: str | None) -> str:
+    """Return what to type next."""
+    import shlex
+
+    if output:
+        return f"planner explain {shlex.quote(output)}, planner check {shlex.quote(output)}"
+    return "-o plan.yaml keeps this plan; then planner explain plan.yaml tells why it is as it is"

@@ -1,0 +1,168 @@
+"""Why a plan is as it is: what binds, where the time goes, what the runners-up lose, and why not otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from planner.domain.cluster import Cluster
+from planner.domain.job import Constraint, Job
+from planner.domain.model import Model
+from planner.domain.plan import Plan
+from planner.domain.prediction import Certificate, Outcome, Prediction
+from planner.report.figures import gib, percent, plural, seconds, words
+from planner.report.header import header
+from planner.report.layout import WIDTH, bullet, labelled, table
+from planner.report.plan import decision, proof, runner_up_table, speed, where_time_goes
+from planner.report.prediction import memory_lines
+from planner.report.problems import rejection_lines
+from planner.report.stages import stage_table
+
+TIGHT = 0.97
+"""[-] share of the limit from which on memory is said to bind."""
+EVEN = 0.02
+"""[-] difference of stage times below which no single stage is the bottleneck."""
+
+
+class Comparison(Protocol):
+    """The answer to "why not?", as the pipeline gives it."""
+
+    @property
+    def constraint(self) -> Constraint:
+        """What was asked."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The best plan under the constraint, None if there is none."""
+
+    @property
+    def infeasible(self) -> str:
+        """Why there is none."""
+
+    @property
+    def slower_by(self) -> float:
+        """[-] of the step time; negative if it is faster."""
+
+    @property
+    def differences(self) -> tuple[tuple[str, float, float], ...]:
+        """(part, seconds of the plan, seconds of the alternative)."""
+
+
+def explain_text(
+    plan: Plan,
+    prediction: Prediction,
+    cluster: Cluster,
+    model: Model,
+    job: Job,
+    *,
+    certificate: Certificate | None = None,
+    found: Outcome | None = None,
+    comparisons: Sequence[Comparison] = (),
+    width: int = WIDTH,
+) -> str:
+    """Return the explanation of a plan; `found` is what a search for the same job finds, if one was made."""
+    lines = [
+        *header(cluster, model, job, (), width),
+        "",
+        *stage_table(plan, prediction, cluster, width),
+        "",
+        *labelled("plan", decision(plan), width),
+        *labelled("step", speed(prediction), width),
+        *(labelled("proof", proof(certificate), width) if certificate else []),
+        "",
+        "what binds",
+        *(line for text in binding(plan, prediction) for line in bullet(text, width)),
+        "",
+        *where_time_goes(prediction),
+        "",
+        "what fills a device, in GiB (the fullest stage of each row above)",
+        *memory_lines(plan, prediction),
+    ]
+    if found:
+        lines += _searched(plan, prediction, found, width)
+    for comparison in comparisons:
+        lines += ["", *why_not_lines(comparison, width)]
+    return "\n".join(lines) + "\n"
+
+
+def binding(plan: Plan, prediction: Prediction) -> list[str]:
+    """Return sentences on what keeps the plan from being faster."""
+    stages = prediction.stages
+    texts = []
+    slowest = max(range(len(stages)), key=lambda index: stages[index].time)
+    mean = sum(stage.time for stage in stages) / len(stages)
+    if len(stages) > 1 and stages[slowest].time > mean * (1 + EVEN):
+        texts.append(
+            f"stage {slowest} on {plan.stages[slowest].group} is the bottleneck: {seconds(stages[slowest].time)} for a "
+            f"micro-batch, {percent(stages[slowest].time / mean - 1)} more than the mean of the stages"
+        )
+    elif len(stages) > 1:
+        texts.append(f"no single stage: all take {seconds(mean)} for a micro-batch within {percent(EVEN)}")
+    full = [index for index, stage in enumerate(stages) if stage.peak_memory > TIGHT * stage.memory_limit]
+    if full:
+        fullest = max(full, key=lambda index: stages[index].peak_memory / stages[index].memory_limit)
+        part, size = max(stages[fullest].memory, key=lambda item: item[1])
+        texts.append(
+            f"memory of {plural(len(full), 'stage')} ({_numbers(full)}): stage {fullest} fills "
+            f"{percent(stages[fullest].peak_memory / stages[fullest].memory_limit)} of its limit, "
+            f"most of it {words(part)} ({gib(size)} GiB)"
+        )
+    else:
+        share = max(stage.peak_memory / stage.memory_limit for stage in stages)
+        texts.append(f"not memory: the fullest stage fills {percent(share)} of its limit")
+    if prediction.bubble_fraction > 0.1:
+        texts.append(
+            f"the pipeline idles {percent(prediction.bubble_fraction)} of its time: {plan.num_microbatches} "
+            f"micro-batches for {plural(plan.num_stages, 'stage')}"
+        )
+    name, time = max(prediction.time, key=lambda item: item[1])
+    texts.append(f"{words(name)} takes the most time, {percent(time / prediction.step_time)} of the step")
+    return texts
+
+
+def _numbers(indices: Sequence[int]) -> str:
+    """Return stage numbers, neighbours joined."""
+    parts: list[str] = []
+    start = previous = indices[0]
+    for index in [*indices[1:], -1]:
+        if index != previous + 1:
+            parts.append(f"{start}-{previous}" if previous > start else str(start))
+            start = index
+        previous = index
+    return ", ".join(parts)
+
+
+def _searched(plan: Plan, prediction: Prediction, found: Outcome, width: int) -> list[str]:
+    """Return what a search says: another plan if there is a better one, and the runners-up."""
+    lines: list[str] = []
+    if found.plan != plan:
+        change = found.prediction.step_time / prediction.step_time - 1
+        text = f"{decision(found.plan)}: {seconds(found.prediction.step_time)} ({change:+.1%})"
+        lines += ["", "a search for the same job finds another plan", *labelled("", text, width)]
+    lines += runner_up_table(found, width)
+    rejected = rejection_lines(dict(found.search.rejections), width)
+    return [*lines, *([""] if rejected else []), *rejected]
+
+
+def why_not_lines(comparison: Comparison, width: int = WIDTH) -> list[str]:
+    """Return what the plan would lose or gain under a constraint."""
+    title = f"why not {comparison.constraint.text}?"
+    outcome = comparison.outcome
+    if outcome is None:
+        return [title, *labelled("", f"no plan is possible: {comparison.infeasible}", width)]
+    slower = comparison.slower_by
+    verdict = "as fast" if abs(slower) < 5e-4 else f"{percent(abs(slower))} {'slower' if slower > 0 else 'faster'}"
+    text = f"{decision(outcome.plan)}: {seconds(outcome.prediction.step_time)}, {verdict}"
+    rows = [
+        [words(part), seconds(mine), seconds(other), f"{other - mine:+.3g} s"]
+        for part, mine, other in comparison.differences
+        if max(mine, other) > 0
+    ]
+    head = ["part", "this plan", "that plan", "difference"]
+    return [title, *labelled("", text, width), *table(head, rows, right="this plan,that plan,difference", indent=2)]
+
+
+def progress_line(phase: str, open_sets: int, best: float, bound: float) -> str:
+    """Return how far a search has come, in one short line."""
+    gap = f", gap {percent(max(0.0, 1 - bound / best))}" if 0 < best < float("inf") and bound > 0 else ""
+    return f"{phase}: {plural(open_sets, 'subproblem')} open, best {seconds(best)}, bound {seconds(bound)}{gap}"

@@ -1,0 +1,211 @@
+"""The product's face: a plan on one screen, from what was asked to what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.domain.cluster import Cluster
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.domain.plan import Plan
+from planner.domain.prediction import Alternative, Certificate, Outcome, Prediction, References, SearchReport
+from planner.report.figures import count, days, percent, plural, seconds, short, words
+from planner.report.header import header
+from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
+from planner.report.stages import stage_table
+
+RUNNERS_UP = 5
+"""Alternatives that are shown."""
+PARTS = 8
+"""Parts of the step that are shown; the smallest are added up."""
+
+
+def plan_text(
+    outcome: Outcome,
+    cluster: Cluster,
+    model: Model,
+    job: Job,
+    *,
+    defaults: Sequence[str] = (),
+    runs_on: Sequence[str] = (),
+    hint: str = "",
+    width: int = WIDTH,
+) -> str:
+    """Return the report on a search that found a plan.
+
+    Args:
+        outcome: the plan with all that was found out about it.
+        cluster: where it runs.
+        model: what it trains.
+        job: the training job.
+        defaults: a sentence for each value of the job that is a default.
+        runs_on: names of the frameworks that can run the plan.
+        hint: what to type next.
+        width: [columns] of the page.
+    """
+    plan, prediction = outcome.plan, outcome.prediction
+    lines = [
+        *header(cluster, model, job, defaults, width),
+        "",
+        *stage_table(plan, prediction, cluster, width),
+        "",
+        *labelled("plan", decision(plan), width),
+        *labelled("step", speed(prediction), width),
+        *labelled("proof", proof(outcome.certificate, outcome.search), width),
+        *_context(prediction, outcome.references, width),
+        *idle_lines(plan, cluster, job, width),
+        *training_lines(plan, prediction, cluster, job, width),
+        *labelled("runs on", _runs_on(runs_on), width),
+        "",
+        *where_time_goes(prediction),
+        *runner_up_table(outcome, width),
+        "",
+        *labelled("search:", search(outcome.search), width),
+        *(labelled("next:", hint, width) if hint else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def decision(plan: Plan) -> str:
+    """Return what was decided, in one line."""
+    tensor = list(dict.fromkeys(stage.strategy.degree("tp") for stage in plan.stages))
+    return ", ".join(
+        [
+            f"pp {plan.num_stages}",
+            f"dp {plan.num_replicas}",
+            f"tp {'/'.join(map(str, tensor))}",
+            f"micro-batch {plan.micro_batch}",
+            f"{plan.num_microbatches:,} micro-batch{'' if plan.num_microbatches == 1 else 'es'} a step",
+            f"ZeRO {plan.zero_stage}",
+            plan.schedule,
+            f"{count(plan.num_devices)} devices",
+        ]
+    )
+
+
+def speed(prediction: Prediction) -> str:
+    """Return how fast a plan is, in one line."""
+    each = prediction.tokens_per_second / prediction.num_devices
+    return (
+        f"{seconds(prediction.step_time)}, {count(prediction.tokens_per_second)} tokens/s "
+        f"({count(each)} per device), MFU {percent(prediction.model_flops_utilization)}, "
+        f"bubble {percent(prediction.bubble_fraction)}"
+    )
+
+
+def proof(certificate: Certificate, report: SearchReport | None = None) -> str:
+    """Return what was proved about a plan, in one line."""
+    measure = f"in the planner's measure, where this one takes {seconds(certificate.objective)}"
+    ended = {"time_limit": " (stopped by the time limit)", "interrupted": " (interrupted)"}
+    how = ended.get(report.status, "") if report else ""
+    if not certificate.lower_bound > 0:
+        return f"nothing is proved yet{how}; this plan takes {seconds(certificate.objective)} in the planner's measure"
+    if certificate.gap < 5e-5:
+        return f"optimal: no plan is faster than {seconds(certificate.lower_bound)} {measure}{how}"
+    bound = seconds(certificate.lower_bound)
+    return f"within {percent(certificate.gap)}: no plan can be faster than {bound} {measure}{how}"
+
+
+def search(report: SearchReport) -> str:
+    """Return how the search went; its time comes first."""
+    return (
+        f"{report.seconds:.1f} s, {plural(report.subproblems, 'subproblem')}, {count(report.pruned)} pruned by bounds, "
+        f"{count(report.solved)} solved by CP-SAT"
+    )
+
+
+def _context(prediction: Prediction, references: References | None, width: int) -> list[str]:
+    """Return the plan's speed as a share of what puts it in context."""
+    if references is None:
+        return []
+    parts = [f"{percent(references.flops_step_time / prediction.step_time)} of all devices at their peak"]
+    if references.homogeneous_step_time > 0:
+        share = references.homogeneous_step_time / prediction.step_time
+        kind = ", memory limits lifted where a group cannot hold the model" * (
+            references.homogeneous_reference == "relaxed"
+        )
+        parts.append(f"{percent(share)} of the sum of what each group could do alone{kind}")
+    if references.whole_layer_ceiling > 0:
+        parts.append(f"whole layers allow {percent(references.whole_layer_ceiling)} of it")
+    return labelled("context", "; ".join(parts), width)
+
+
+def idle_lines(plan: Plan, cluster: Cluster, job: Job, width: int = WIDTH, *, searched: bool = True) -> list[str]:
+    """Return the devices that the plan leaves idle, and why."""
+    idle: dict[str, list[str]] = {}
+    for group in cluster.groups:
+        blocks = [plan.num_replicas * stage.strategy.num_devices for stage in plan.stages if stage.group == group.name]
+        left = group.num_devices - sum(blocks)
+        if left <= 0:
+            continue
+        limits = [one.text for one in job.constraints if one.subject in {"devices", f"group {group.name}"}]
+        if limits:
+            why = f"as wanted ({limits[0]})"
+        elif left < plan.num_replicas:
+            why = f"too few for one more stage of {plural(plan.num_replicas, 'replica')}"
+        elif blocks and left < min(blocks):
+            why = f"too few for another stage like these, which take {count(min(blocks))}"
+        else:
+            why = "no faster plan that uses them was found" if searched else "the layout does not use them"
+        idle.setdefault(why, []).append(joined(f"{count(left)} of {count(group.num_devices)} {group.name}"))
+    texts = [f"{', '.join(devices)}: {why}" for why, devices in idle.items()]
+    return labelled("idle", "; ".join(texts), width) if texts else []
+
+
+def training_lines(plan: Plan, prediction: Prediction, cluster: Cluster, job: Job, width: int = WIDTH) -> list[str]:
+    """Return days and cost of the whole training, as far as they are known."""
+    prices = {group.name: group.price_per_device_hour for group in cluster.groups}
+    used = [(stage.group, plan.num_replicas * stage.strategy.num_devices) for stage in plan.stages]
+    hourly = sum(number * prices.get(group, 0.0) for group, number in used)
+    priced = hourly > 0 and all(prices.get(group, 0.0) > 0 for group, _ in used)
+    if not job.total_tokens:
+        per_token = hourly / 3600 / prediction.tokens_per_second
+        text = f"{per_token * 1e9:,.2f} for 10^9 tokens, at the prices given for the devices in use"
+        return labelled("cost", text, width) if priced else []
+    time = job.total_tokens / prediction.tokens_per_second
+    cost = f", cost {hourly * time / 3600:,.0f} at the prices given for the devices in use" if priced else ""
+    return labelled("training", f"{days(time)} for {short(job.total_tokens)} tokens, without failures{cost}", width)
+
+
+def _runs_on(names: Sequence[str]) -> str:
+    if names:
+        return ", ".join(names)
+    return "no framework that the planner knows, as it is; --for NAME finds the fastest plan that NAME can run"
+
+
+def where_time_goes(prediction: Prediction) -> list[str]:
+    """Return the parts of the step, largest first, as bars."""
+    parts = sorted((part for part in prediction.time if part[1] > 0), key=lambda part: -part[1])
+    shown, rest = parts[:PARTS], sum(time for _, time in parts[PARTS:])
+    if rest:
+        shown.append(("other", rest))
+    rows = [
+        (words(name), time, f"{seconds(time)} {percent(time / prediction.step_time).rjust(6)}") for name, time in shown
+    ]
+    return ["where a step goes (busiest stage)", *bars(rows, indent=2)]
+
+
+def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
+    """Return the best of what was not chosen, and why."""
+    shown = outcome.alternatives[:RUNNERS_UP]
+    if not shown:
+        return []
+    head = ["pp", "dp", "tp", "mbs", "ZeRO", "step", "slower", "lost because"]
+    rows = [_runner_up(one, outcome.prediction.step_time) for one in shown]
+    rows = wrapped_rows(head, rows, width, indent=2)
+    return ["", "runners-up", *table(head, rows, right="pp,dp,tp,mbs,ZeRO,step,slower", indent=2)]
+
+
+def _runner_up(one: Alternative, best: float) -> list[str]:
+    plan = one.plan
+    tensor = list(dict.fromkeys(stage.strategy.degree("tp") for stage in plan.stages))
+    return [
+        str(plan.num_stages),
+        str(plan.num_replicas),
+        "/".join(map(str, tensor)),
+        str(plan.micro_batch),
+        str(plan.zero_stage),
+        seconds(one.prediction.step_time),
+        f"{one.prediction.step_time / best - 1:+.1%}",
+        one.lost_because,
+    ]

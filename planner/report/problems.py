@@ -1,0 +1,84 @@
+"""What is wrong: problems with their places, and why there is no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem
+from planner.report.figures import count, gib, plural, seconds
+from planner.report.layout import WIDTH, bullet, labelled, table, wrapped_rows
+
+REASONS = 8
+"""Reasons of rejections that are shown."""
+
+
+def problem_lines(problems: Sequence[Problem], width: int = WIDTH) -> list[str]:
+    """Return one line for each problem, wrapped and hanging; one that is told twice comes once."""
+    return [line for problem in dict.fromkeys(problems) for line in bullet(str(problem), width)]
+
+
+def problems_text(problems: Sequence[Problem]) -> str:
+    """Return the problems of an input, one a line, as editors and scripts read them."""
+    lines = [f"planner: {problem}" for problem in dict.fromkeys(problems)]
+    if len(lines) > 1:
+        lines.append(f"planner: {plural(len(lines), 'problem')}")
+    return "\n".join(lines) + "\n"
+
+
+def check_text(
+    source: str, problems: Sequence[Problem], notes: Sequence[str], summary: Sequence[str] = (), width: int = WIDTH
+) -> str:
+    """Return what is to be said of one plan file; `summary` says in few lines what the plan is."""
+    answer = plural(len(problems), "problem") if problems else "good"
+    lines = [f"{source}: {answer}", *problem_lines(problems, width)]
+    lines += [line for text in summary for line in labelled("", text, width, indent=2)]
+    lines += [line for note in notes for line in labelled("  note:", note, width)]
+    return "\n".join(lines) + "\n"
+
+
+def no_plan_text(error: NoFeasiblePlan, width: int = WIDTH) -> str:
+    """Return why no plan exists: which limit binds, by how much, and what would help."""
+    lines = [f"planner: no feasible plan: {error}"]
+    shortage = getattr(error, "shortage", None)
+    if shortage is not None:
+        lines += labelled("misses", _shortage(shortage), width)
+    repairs = tuple(getattr(error, "repairs", ()))
+    if repairs:
+        head = ["change", "step", "effect"]
+        rows = [[repair.change, _step(repair), repair.effect] for repair in repairs]
+        lines += ["what would help, cheapest first"]
+        lines += table(head, wrapped_rows(head, rows, width, indent=2), right="step", indent=2)
+    lines += rejection_lines(error.rejections, width)
+    return "\n".join(lines) + "\n"
+
+
+def no_time_text(error: NoPlanInTime) -> str:
+    """Return that the time ran out, and what was proved until then."""
+    bound = f"; none can be faster than {seconds(error.lower_bound)}" if error.lower_bound > 0 else ""
+    return f"planner: no plan was found in time: {error}{bound}\n"
+
+
+def _shortage(shortage: Any) -> str:
+    text = (
+        f"{gib(shortage.missing_bytes)} GiB in stage {shortage.stage} of {shortage.num_stages} on {shortage.group}: "
+        f"it needs {gib(shortage.needed_bytes)} GiB of a device, {gib(shortage.limit_bytes)} GiB may be used"
+    )
+    return f"{text} ({shortage.description})" if shortage.description else text
+
+
+def _step(repair: Any) -> str:
+    return seconds(repair.step_time) if repair.step_time else ""
+
+
+def rejection_lines(rejections: Mapping[str, int], width: int = WIDTH) -> list[str]:
+    """Return why candidates were rejected, the most frequent reason first."""
+    ordered = sorted(rejections.items(), key=lambda item: (-item[1], item[0]))
+    if not ordered:
+        return []
+    head = ["number", "reason"]
+    rows = [[count(number), reason] for reason, number in ordered[:REASONS]]
+    if len(ordered) > REASONS:
+        rows.append([count(sum(number for _, number in ordered[REASONS:])), "other reasons"])
+    lines = table(head, wrapped_rows(head, rows, width, indent=2), right="number", indent=2)
+    return ["candidates that were rejected", *lines]

@@ -1,0 +1,139 @@
+"""Clusters, models, devices and frameworks as tables, in the units of data sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.domain.cluster import Cluster, Device, DeviceGroup, Link, Network
+from planner.domain.framework import Framework
+from planner.domain.model import Layer, Model
+from planner.report.figures import count, gib, plural, rate, seconds, short
+from planner.report.layout import WIDTH, cut, labelled, table
+
+
+def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
+    """Return groups, links and what they add up to."""
+    peak = sum(group.num_devices * _peak(group.device) for group in cluster.groups)
+    memory = sum(group.num_devices * group.device.memory for group in cluster.groups)
+    total = f"{plural(cluster.num_devices, 'device')}, {gib(memory)} GiB, {_petaflops(peak)} dense 16-bit"
+    head = ["group", "nodes", "devices", "device", "GiB", "in the node", "between nodes, per node", "price/h"]
+    groups = [_group(group) for group in cluster.groups]
+    lines = [
+        *labelled("cluster", cluster.name, width),
+        *labelled("total", total, width),
+        "",
+        *table(head, groups, right="nodes,devices,GiB,price/h"),
+    ]
+    if cluster.links:
+        links = [
+            [f"{link.first} - {link.second}", link.transport, rate(link.rate), seconds(link.latency)]
+            for link in cluster.links
+        ]
+        lines += ["", *table(["between groups", "transport", "reached", "latency"], links, right="reached,latency")]
+    for group in cluster.groups:
+        for tier in group.inter_node.tiers:
+            text = f"{group.name}: beyond {plural(tier.num_nodes, 'node')} {rate(tier.bandwidth)} per node"
+            lines += labelled(tier.name, text, width)
+    return "\n".join(lines) + "\n"
+
+
+def _group(group: DeviceGroup) -> list[str]:
+    return [
+        cut(group.name, 16),
+        f"{count(group.num_nodes)} x {group.devices_per_node}",
+        count(group.num_devices),
+        group.device.name if group.device.name != group.name else "",
+        gib(group.device.memory),
+        _link(group.intra_node),
+        _link(group.inter_node) if group.num_nodes > 1 else "",
+        f"{group.price_per_device_hour:,.2f}" if group.price_per_device_hour else "",
+    ]
+
+
+def _link(link: Link | Network) -> str:
+    return f"{cut(link.name, 14)} {rate(link.bandwidth)}"
+
+
+def _peak(device: Device) -> float:
+    return device.peak("bf16") or device.peak("fp16")
+
+
+def _petaflops(peak: float) -> str:
+    return f"{peak / 1e15:,.1f} PFLOP/s" if peak >= 1e14 else f"{peak / 1e12:,.1f} TFLOP/s"
+
+
+def show_model(model: Model, sequence: int, width: int = WIDTH) -> str:
+    """Return what a model consists of, and what training it costs at `sequence` tokens a sample."""
+    per_token = model.flops_per_sample(sequence) / sequence
+    lines = [
+        *labelled("model", f"{model.name} ({model.family})", width),
+        *labelled("size", f"{short(model.parameters)} parameters ({count(model.parameters)})", width),
+        *labelled("shape", _shape(model), width),
+        *labelled("work", f"{_flop(per_token)} a token, forward and backward, at {count(sequence)} tokens", width),
+        "",
+    ]
+    rows = [
+        _layer("embedding", 1, model.embedding, sequence),
+        _layer(model.body.kind, model.num_layers, model.body, sequence),
+        _layer("head (tied)" if model.tied else "head", 1, model.head, sequence),
+    ]
+    head = ["layer", "number", "parameters each", "all", "forward pass"]
+    lines += table(head, rows, right="number,parameters each,all,forward pass")
+    hyper = ", ".join(f"{key} {value}" for key, value in model.spec if isinstance(value, (bool, int, float, str)))
+    return "\n".join([*lines, "", *labelled("spec", hyper, width)]) + "\n"
+
+
+def _shape(model: Model) -> str:
+    shared = ", head shares the embedding's weights" if model.tied else ""
+    longest = f", at most {count(model.max_sequence)} tokens" if model.max_sequence > 0 else ""
+    return f"{plural(model.num_layers, 'layer')}, hidden {count(model.hidden)}{longest}{shared}"
+
+
+def _flop(work: float) -> str:
+    """Return an amount of work with its unit; G and T, as data sheets have it."""
+    return f"{work / 1e12:,.2f} TFLOP" if work >= 1e12 else f"{work / 1e9:,.2f} GFLOP"
+
+
+def _layer(title: str, number: int, layer: Layer, sequence: int) -> list[str]:
+    each, all_of_them = count(layer.parameters), count(number * layer.parameters)
+    return [title, count(number), each, all_of_them, _flop(number * layer.flops(sequence) / sequence)]
+
+
+def show_devices(devices: Sequence[Device]) -> str:
+    """Return the catalogue of devices."""
+    head = ["device", "GiB", "memory GB/s", "bf16", "fp16", "fp32", "fp8", "reached", "fused attention"]
+    rows = [
+        [
+            device.name,
+            f"{device.memory / 2**30:g}",
+            count(device.memory_bandwidth / 1e9),
+            *(f"{device.peak(name) / 1e12:,.4g}" if device.peak(name) else "-" for name in head[3:7]),
+            f"{device.matmul_efficiency:.0%}",
+            "yes" if device.fused_attention else "no",
+        ]
+        for device in devices
+    ]
+    note = "bf16 to fp8: dense TFLOP/s of the data sheet; reached: share of it in large products inside training"
+    return "\n".join([*table(head, rows, right="GiB,memory GB/s,bf16,fp16,fp32,fp8,reached"), "", note]) + "\n"
+
+
+def show_frameworks(frameworks: Sequence[Framework]) -> str:
+    """Return what each framework can carry."""
+    head = ["framework", "schedules", "ZeRO", "ZeRO with pp", "uneven layers", "unlike devices", "checked for"]
+    rows = [
+        [
+            framework.name,
+            ", ".join(framework.can.schedules) or "-",
+            _stages(framework.can.zero_stages),
+            _stages(framework.can.zero_stages_pipeline) or "no pp",
+            "yes" if framework.can.uneven_layers else "no",
+            "yes" if framework.can.mixed_devices else "no",
+            cut(framework.can.version, 36),
+        ]
+        for framework in frameworks
+    ]
+    return "\n".join(table(head, rows)) + "\n"
+
+
+def _stages(stages: Sequence[int]) -> str:
+    return ",".join(map(str, stages))

@@ -1,0 +1,67 @@
+"""The one place that writes: plain text, coloured on a terminal, and readable where an encoding lacks the bars."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TextIO
+
+from planner.report.layout import EMPTY, FULL, WIDTH
+
+_PLAIN = str.maketrans({FULL: "#", EMPTY: "."})
+"""For terminals that cannot show blocks."""
+_STYLES = (
+    (
+        r"(?m)^(cluster|model|job|plan|layout|step|proof|context|idle|cost|training|runs on|fits|search:|next:)(?= )",
+        "bold",
+    ),
+    (r"(?m)^(where a step goes|runners-up|stage +group|what fills|what binds|why not).*$", "bold"),
+    (f"{FULL}+", "cyan"),
+    (f"{EMPTY}+", "bright_black"),
+    (r"\btoo full\b|\bNO\b(?=:)", "bold red"),
+    (r"(?m)^planner: (?:no |[^ ]+:)", "bold red"),
+    (r"optimal(?=:)|within [0-9.]+%(?=:)", "bold green"),
+    (r"(?m)^(search:|next:) .*$", "bright_black"),
+)
+"""Pattern -> style; colour only decorates, the text says everything."""
+
+
+def page_width() -> int:
+    """Return the width [columns] of a page: the terminal's, at most 100."""
+    return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def write(text: str, stream: TextIO | None = None) -> None:
+    """Write a text to `stream`, by default standard output."""
+    out = sys.stdout if stream is None else stream
+    text = readable(text, getattr(out, "encoding", None) or "utf-8")
+    if coloured(out):
+        _write_coloured(text, out)
+    else:
+        out.write(text)
+    out.flush()
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether colour is wanted: on a terminal that has it, unless NO_COLOR is set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def readable(text: str, encoding: str) -> str:
+    """Return `text` in characters that `encoding` has."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_PLAIN).encode("ascii", "backslashreplace").decode("ascii")
+    return text
+
+
+def _write_coloured(text: str, out: TextIO) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    styled = Text(text, end="")
+    for pattern, style in _STYLES:
+        styled.highlight_regex(pattern, style)
+    Console(file=out, highlight=False, width=WIDTH).print(styled, soft_wrap=True)
