@@ -41,7 +41,10 @@ def check(
     ] = None,
     form: FormatOption = Format.text,
 ) -> None:
-    """Judge plan files: exit 0 if all are good, 1 if one has problems, 2 if one cannot be read."""
+    """Judge plan files, without trusting their figures.
+
+    The exit code is 0 if all are good, 1 if one has problems, 2 if one cannot be read.
+    """
     from planner.cli.inputs import refuse_shared_stdin
     from planner.report.terminal import write
     from planner.specs.cluster import read_cluster

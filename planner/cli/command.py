@@ -14,7 +14,7 @@ from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 
 PROBLEMS, WRONG_INPUT, INFEASIBLE, NO_TIME, BUG, INTERRUPTED = 1, 2, 3, 4, 70, 130
 """Exit codes beside 0."""
-DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+DISK_FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)})
 """What keeps a result from being written that is no fault of the planner."""
 
 

@@ -25,7 +25,7 @@ def explain(
     ] = True,
     form: FormatOption = Format.text,
 ) -> None:
-    """Explain a plan: what binds, what the runners-up lose, why not otherwise."""
+    """Say what binds a plan, what the runners-up lose, and why not otherwise."""
     from planner import pipeline
     from planner.report.explain import explain_text
     from planner.report.problems import problems_text

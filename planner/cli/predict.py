@@ -48,7 +48,10 @@ def predict(
     total_tokens: TotalTokens = None,
     form: FormatOption = Format.text,
 ) -> None:
-    """Predict time and memory of a layout; one that does not fit is an answer, not a failure."""
+    """Predict time and memory of a layout that you name.
+
+    One that does not fit is an answer and no failure: the exit code is 0, and `fits` is no.
+    """
     given = overrides(
         global_batch=global_batch,
         global_batch_tokens=global_batch_tokens,

@@ -74,10 +74,9 @@ def frameworks(
     found = catalog.frameworks() if name is None else (catalog.framework(name),)
     if form is Format.text:
         from planner.report.show import show_frameworks
-        from planner.report.terminal import write
+        from planner.report.terminal import page_width, write
 
-        sources = "".join(f"\n{one.source}\n{one.can.source}\n" for one in found) if name is not None else ""
-        write(show_frameworks(found) + sources)
+        write(show_frameworks(found, page_width(), sources=name is not None))
     else:
         _write({"frameworks": [_plain(one) for one in found]}, form)
 

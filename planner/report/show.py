@@ -8,7 +8,7 @@ from planner.domain.cluster import Cluster, Device, DeviceGroup, Link, Network
 from planner.domain.framework import Framework
 from planner.domain.model import Layer, Model
 from planner.report.figures import count, gib, plural, rate, seconds, short
-from planner.report.layout import WIDTH, cut, labelled, table
+from planner.report.layout import WIDTH, cut, labelled, table, wrapped_rows
 
 
 def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
@@ -117,8 +117,8 @@ def show_devices(devices: Sequence[Device]) -> str:
     return "\n".join([*table(head, rows, right="GiB,memory GB/s,bf16,fp16,fp32,fp8,reached"), "", note]) + "\n"
 
 
-def show_frameworks(frameworks: Sequence[Framework]) -> str:
-    """Return what each framework can carry."""
+def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sources: bool = False) -> str:
+    """Return what each framework can carry; with `sources`, also where that and its profile come from."""
     head = ["framework", "schedules", "ZeRO", "ZeRO with pp", "uneven layers", "unlike devices", "checked for"]
     rows = [
         [
@@ -128,11 +128,14 @@ def show_frameworks(frameworks: Sequence[Framework]) -> str:
             _stages(framework.can.zero_stages_pipeline) or "no pp",
             "yes" if framework.can.uneven_layers else "no",
             "yes" if framework.can.mixed_devices else "no",
-            cut(framework.can.version, 36),
+            framework.can.version,
         ]
         for framework in frameworks
     ]
-    return "\n".join(table(head, rows)) + "\n"
+    lines = table(head, wrapped_rows(head, rows, width))
+    for framework in frameworks if sources else ():
+        lines += ["", *labelled("profile", framework.source, width), "", *labelled("can", framework.can.source, width)]
+    return "\n".join(lines) + "\n"
 
 
 def _stages(stages: Sequence[int]) -> str:
