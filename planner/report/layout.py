@@ -76,7 +76,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = ""
 def wrapped_rows(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, indent: int = 0) -> list[list[str]]:
     """Return `rows` with their last cell wrapped over further rows, so that the table is no wider than `width`."""
     before = table(head[:-1], [row[:-1] for row in rows], indent=indent)
-    room = max(24, width - max(map(len, before), default=0) - len(SEPARATOR))
+    room = max(16, width - max(map(len, before), default=0) - len(SEPARATOR))
     wrapped: list[list[str]] = []
     for row in rows:
         first, *others = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]

@@ -119,7 +119,7 @@ def show_devices(devices: Sequence[Device]) -> str:
 
 def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sources: bool = False) -> str:
     """Return what each framework can carry; with `sources`, also where that and its profile come from."""
-    head = ["framework", "schedules", "ZeRO", "ZeRO with pp", "uneven layers", "unlike devices", "checked for"]
+    head = ["framework", "schedules", "ZeRO", "with pp", "uneven", "mixed", "checked for"]
     rows = [
         [
             framework.name,
@@ -133,6 +133,7 @@ def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sour
         for framework in frameworks
     ]
     lines = table(head, wrapped_rows(head, rows, width))
+    lines += ["", "uneven: stages with unlike numbers of layers; mixed: unlike devices in one plan"]
     for framework in frameworks if sources else ():
         lines += ["", *labelled("profile", framework.source, width), "", *labelled("can", framework.can.source, width)]
     return "\n".join(lines) + "\n"
