@@ -51,9 +51,8 @@ def find_families(
     Where replicas are alone (one of them), ZeRO stages are all the same: only stage 0 is tried.
     """
     smallest = min(choice.width for choice in choices)
-    for restriction, schedule in product(_restrictions(choices, job, target), SCHEDULES):
-        if not _schedule_allowed(schedule, job, target):
-            continue
+    schedules = [schedule for schedule in SCHEDULES if _schedule_allowed(schedule, job, target)]
+    for restriction, schedule in product(_restrictions(choices, job, target), schedules):
         for replicas in divisors(job.global_batch):
             if replicas * smallest > num_devices or not allows(job.constraints, "dp", replicas):
                 continue
@@ -63,8 +62,9 @@ def find_families(
                 for zero, pipelined in product(ZERO_STAGES, (False, True)):
                     if not _zero_allowed(zero.stage, replicas, job, target, pipelined=pipelined):
                         continue
-                    if not pipelined and schedule is not SCHEDULES[0]:
-                        continue
+                    alone = not pipelined or replicas * samples == job.global_batch
+                    if alone and schedule.name != schedules[0].name:
+                        continue  # one stage or one micro-batch: every schedule is the same
                     yield Family(
                         schedule=schedule,
                         zero_stage=zero.stage,

@@ -61,31 +61,42 @@ class Space:
 
     @cached_property
     def usage(self) -> NDArray[np.int64]:
-        """(row, choice) devices that a replica takes from each limit: one row a group, one for all devices."""
-        rows = np.zeros((len(self.slots) + 1, len(self.choices)), dtype=np.int64)
+        """(row, choice) devices that a replica takes from each limit: one row a group, and one for all if that binds."""
+        rows = np.zeros((len(self.slots), len(self.choices)), dtype=np.int64)
         for row, slots in enumerate(self.slots):
             rows[row, list(slots.choices)] = self.widths[list(slots.choices)]
-        rows[-1] = self.widths
-        return rows
+        return np.vstack([rows, self.widths]) if self._total < self._owned.sum() else rows
 
     @cached_property
     def capacity(self) -> NDArray[np.int64]:
         """(row,) devices of each limit."""
-        groups = [slots.num_nodes * slots.devices_per_node for slots in self.slots]
+        return np.append(self._owned, self._total) if self._total < self._owned.sum() else self._owned
+
+    @property
+    def num_devices(self) -> int:
+        """Devices that a plan may use."""
+        return self._total
+
+    @property
+    def _owned(self) -> NDArray[np.int64]:
+        return np.array([slots.num_nodes * slots.devices_per_node for slots in self.slots])
+
+    @property
+    def _total(self) -> int:
         at_most = [int(c.value) for c in self.job.constraints if c.subject == "devices"]
-        return np.array([*groups, min([sum(groups), *at_most])])
+        return min([int(self._owned.sum()), *at_most])
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """All families, in a fixed order."""
-        return tuple(find_families(self.choices, self.job, self.target, int(self.capacity[-1])))
+        return tuple(find_families(self.choices, self.job, self.target, self.num_devices))
 
     def stage_counts(self, family: Family) -> range:
         """Return the numbers of stages that the family's pipelines may have."""
         if not family.pipelined:
             return range(1, 2) if allows(self.job.constraints, "pp", 1) else range(0)
         smallest = int(self.widths[list(family.restriction.choices)].min())
-        largest = min(self.model.num_layers, int(self.capacity[-1]) // (family.num_replicas * smallest))
+        largest = min(self.model.num_layers, self.num_devices // (family.num_replicas * smallest))
         return range(2, largest + 1)
 
     def allows_stages(self, num_stages: int) -> bool:

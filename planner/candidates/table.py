@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ NEVER = np.int64(2**60)
 BASE_POLICIES = ("none", "selective")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Prices:
     """Prices of stages in one role (first, middle, last or only stage of a pipeline)."""
 
@@ -52,22 +53,59 @@ class Prices:
     policy: NDArray[np.int64]
     """(F, choice, n) index into BASE_POLICIES of the other layers."""
 
-    @property
+    @cached_property
     def time(self) -> Ticks:
         """(F, choice, n) forward and backward."""
         return np.minimum(self.forward + self.backward, NEVER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Positions:
-    """Prices of the positions of one pipeline: arrays over (position, choice, n)."""
+    """Prices of the positions of one pipeline: arrays over (position, choice, n), stacked when first asked for."""
 
-    forward: Ticks
-    backward: Ticks
-    sync: Ticks
-    recomputed: NDArray[np.int64]
-    policy: NDArray[np.int64]
-    time: Ticks
+    first: Prices
+    middle: Prices
+    last: Prices
+    rows: NDArray[np.int64]
+    """(position,) row of the prices that each position reads."""
+    width: int
+    """Largest number of layers of interest."""
+
+    def _stack(self, name: str) -> NDArray[np.int64]:
+        array: NDArray[np.int64] = getattr(self.middle, name)[self.rows, :, : self.width]
+        array[0] = getattr(self.first, name)[self.rows[0], :, : self.width]
+        array[-1] = getattr(self.last, name)[self.rows[-1], :, : self.width]
+        return array
+
+    @cached_property
+    def time(self) -> Ticks:
+        """[ns] forward and backward."""
+        return self._stack("time")
+
+    @cached_property
+    def forward(self) -> Ticks:
+        """[ns]"""
+        return self._stack("forward")
+
+    @cached_property
+    def backward(self) -> Ticks:
+        """[ns]"""
+        return self._stack("backward")
+
+    @cached_property
+    def sync(self) -> Ticks:
+        """[ns]"""
+        return self._stack("sync")
+
+    @cached_property
+    def recomputed(self) -> NDArray[np.int64]:
+        """Fully recomputed layers."""
+        return self._stack("recomputed")
+
+    @cached_property
+    def policy(self) -> NDArray[np.int64]:
+        """Index into BASE_POLICIES of the other layers."""
+        return self._stack("policy")
 
 
 class Table:
@@ -103,31 +141,26 @@ class Table:
             self._roles[role] = self._price(first=first, last=last)
         return self._roles[role]
 
-    def positions(self, num_stages: int) -> Positions:
-        """Return the prices of the positions of a pipeline of `num_stages`."""
+    def positions(self, num_stages: int, limit: float = NEVER) -> Positions:
+        """Return the prices of a pipeline of `num_stages`, up to the layers that may run within `limit` [ns]."""
         family = self.family
         held = [family.schedule.in_flight(s, num_stages, family.num_microbatches) for s in range(num_stages)]
         rows = np.searchsorted(self.in_flights, held)
         first = self.prices(first=True, last=num_stages == 1)
         last = self.prices(first=num_stages == 1, last=True)
         middle = self.prices(first=False, last=False) if num_stages > 2 else first
-
-        def stack(name: str) -> NDArray[np.int64]:
-            array: NDArray[np.int64] = getattr(middle, name)[rows]
-            array[0] = getattr(first, name)[rows[0]]
-            array[-1] = getattr(last, name)[rows[-1]]
-            return array
-
-        forward, backward = stack("forward"), stack("backward")
+        used = ((first, rows[0]), (middle, rows.min()), (last, rows[-1]))
+        most = max(int((prices.time[row] <= limit).any(axis=0).sum()) for prices, row in used)
+        width = max(1, min(self._model.num_layers - num_stages + 1, most))
         return Positions(
-            forward=forward,
-            backward=backward,
-            sync=stack("sync"),
-            recomputed=stack("recomputed"),
-            policy=stack("policy"),
-            time=np.minimum(forward + backward, NEVER),
+            first=first,
+            middle=middle,
+            last=last,
+            rows=rows,
+            width=width,
         )
 
+    @cached_property
     def hops(self) -> Ticks:
         """Return (2, choice, choice) [ns]: forward and backward transfer from the row's choice to the column's."""
         family, num = self.family, len(self.choices)

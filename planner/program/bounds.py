@@ -20,15 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates import NEVER
+from planner.program.lagrangian import Columns, maximize
 from planner.program.subproblem import Assignment, Subproblem
 
 Floats = NDArray[np.float64]
 STEPS_FEASIBLE = 12
-STEPS_REST = 12
+STEPS_REST = 24
 PRECISION = 1e-4
 """[-] relative width at which bisection on the bottleneck stops."""
 ROUNDING = 1 - 1e-9
 """[-] keeps bounds valid through the rounding of floats."""
+NOTHING = np.zeros((0, 0, 0))
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,12 @@ class Bound:
     """[ns] below which no plan's objective lies."""
     bottleneck: float
     """[ns] below which no plan's bottleneck lies."""
+    highest: float
+    """[ns] above which no bottleneck is of interest."""
     slack: Floats
     """(position, choice, n - 1): [ns] by which taking this column raises the bound, infinite where it cannot be."""
     start: Assignment | None
     """A plan at the smallest bottleneck, if one was met on the way."""
-
-
-NOTHING = np.zeros((0, 0, 0))
 
 
 class Bounder:
@@ -54,8 +55,8 @@ class Bounder:
     def __init__(self, sub: Subproblem) -> None:
         """Prepare the columns' costs."""
         self.sub = sub
-        self.layers = np.arange(1, sub.num_layers + 1)
         self.time = sub.positions.time
+        self.layers = np.arange(1, self.time.shape[2] + 1)
         self.fits = self.time < NEVER
         cost = self.time.astype(float)
         cost[0] += sub.positions.sync[0]
@@ -67,19 +68,20 @@ class Bounder:
         self.cost = np.where(self.fits, cost, np.inf)
         self._prices = np.zeros(len(sub.capacity))
 
-    def bound(self, cutoff: float) -> Bound:
-        """Return a bound; plans at or above `cutoff` [ns] are of no interest."""
+    def bound(self, cutoff: float, highest: float = np.inf) -> Bound:
+        """Return a bound on the plans below `cutoff` [ns], whose bottlenecks stay below `highest` [ns]."""
         pace = self.sub.num_microbatches - 1
-        rest, _ = self._rest(NEVER, np.inf)
-        highest = float(self.time[self.fits].max(initial=0))
-        if np.isfinite(cutoff) and pace:
-            highest = min(highest, (cutoff - rest) / pace)
+        highest = min(highest, float(self.time[self.fits].max(initial=0)))
+        nothing = Bound(value=cutoff, bottleneck=np.inf, highest=highest, slack=NOTHING, start=None)
         low, start = self._smallest_bottleneck(highest)
         if not np.isfinite(low):
-            return Bound(value=max(rest, cutoff), bottleneck=np.inf, slack=NOTHING, start=None)
-        rest, slack = self._rest(highest, cutoff - pace * low)
+            return nothing
+        # A little more than the cutoff, so that what is lost to rounding below does not keep the subproblem open.
+        rest, slack = self._rest(highest, (cutoff + self.sub.rounding) * (2 - ROUNDING) + 1 - pace * low)
+        if not np.isfinite(rest):
+            return nothing
         value = (pace * low + rest) * ROUNDING - self.sub.rounding
-        return Bound(value=value, bottleneck=low, slack=slack, start=start)
+        return Bound(value=value, bottleneck=low, highest=highest, slack=slack, start=start)
 
     def _smallest_bottleneck(self, highest: float) -> tuple[float, Assignment | None]:
         """Return a bound on tau [ns], infinite if none up to `highest` will do, and a plan if one was met."""
@@ -120,43 +122,15 @@ class Bounder:
         return True, None
 
     def _rest(self, limit: float, target: float) -> tuple[float, Floats]:
-        """Return the best bound [ns] on the rest with tau <= `limit`, and what each column adds to it.
-
-        The ascent stops as soon as the bound reaches `target`.
-        """
-        sub = self.sub
-        cost = np.where(self.time <= limit, self.cost, np.inf)
-        usage = sub.usage.T.astype(float)
-        mu, prices = float((cost / self.layers).min()), np.zeros(len(sub.capacity))
-        best, best_slack = -np.inf, NOTHING
-        rows = np.arange(sub.num_stages)
-        scale = 1.0
-        for _ in range(STEPS_REST):
-            reduced = cost - mu * self.layers + (usage @ prices)[None, :, None]
-            flat = reduced.reshape(sub.num_stages, -1)
-            chosen = flat.argmin(axis=1)
-            lowest = flat[rows, chosen]
-            value = float(lowest.sum()) + mu * sub.num_layers - float(prices @ sub.capacity)
-            if not np.isfinite(value):
-                return np.inf, NOTHING
-            if value > best:
-                best, best_slack = value, reduced - lowest[:, None, None]
-            else:
-                scale /= 2
-            if best >= target:
-                break
-            choice, layer = np.divmod(chosen, sub.num_layers)
-            missing = sub.num_layers - int(layer.sum()) - sub.num_stages
-            excess = usage[choice].sum(axis=0) - sub.capacity
-            excess = np.where((prices <= 0) & (excess < 0), 0.0, excess)
-            norm = missing**2 + float(excess @ excess)
-            if norm == 0:
-                break
-            goal = target if np.isfinite(target) else value + 0.1 * abs(value)
-            step = scale * max(goal - value, 1e-3 * abs(value)) / norm
-            mu += step * missing
-            prices = np.maximum(0.0, prices + step * excess)
-        return best, best_slack
+        """Return a bound [ns] on the rest with tau <= `limit`, no better than `target`, and each column's slack."""
+        columns = Columns(
+            cost=np.where(self.time <= limit, self.cost, np.inf),
+            usage=self.sub.usage.T.astype(float),
+            capacity=self.sub.capacity.astype(float),
+            num_layers=self.sub.num_layers,
+        )
+        dual = maximize(columns, target, STEPS_REST)
+        return dual.value, columns.slack(dual) if np.isfinite(dual.value) else NOTHING
 
 
 def trim(held: NDArray[np.int64], num_layers: int) -> tuple[int, ...]:

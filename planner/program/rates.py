@@ -1,11 +1,15 @@
 """Cheap bounds on all subproblems of a family at once: how many layers can pass per second at the best.
 
-With r_c the layers per nanosecond that choice c does, a pipeline of P stages passes at most
+With r(w, c) the layers per nanosecond that choice c does while it holds w micro-batches, a pipeline passes at most
 
-    U(P) = min_{pi >= 0} [ pi . capacity + sum_s max_c (r_c - pi . usage_c) ]
+    U = min_{pi >= 0} [ pi . capacity + sum_s max_c (r(w_s, c) - pi . usage_c) ]
 
-layers per nanosecond (Lagrangian dual of choosing a c for every stage within the capacities), so tau >= L / U(P). Any
-pi gives a valid bound; coordinate descent over the breakpoints finds the best one when one capacity matters.
+layers per nanosecond (Lagrangian dual of choosing a c for every position within the capacities), so tau >= L / U. Any pi
+gives a valid bound. Where r does not depend on w the best pi is a function of one number, what a position is worth:
+
+    pi_g(v) = max(0, max_{c in g} (r_c - v) / usage_c)
+
+and a grid of v gives it for all numbers of stages at once.
 """
 
 from __future__ import annotations
@@ -16,41 +20,33 @@ from numpy.typing import NDArray
 from planner.candidates import NEVER, Family, Table
 
 Floats = NDArray[np.float64]
-SWEEPS = 2
+GRID = 48
+"""Values of a position that are tried."""
 
 
-def best_multipliers(
-    rates: Floats, usage: NDArray[np.int64], capacity: NDArray[np.int64], stages: NDArray[np.int64]
-) -> tuple[Floats, Floats]:
-    """Return U(P) for every P of `stages`, and the (P, row) multipliers that prove it."""
-    first, second = np.triu_indices(len(rates), k=1)
-    prices = np.zeros((len(stages), len(capacity)))
-    value = stages * rates.max()
-    for _ in range(SWEEPS):
-        for row in range(len(capacity)):
-            others = [r for r in range(len(capacity)) if r != row]
-            reduced = rates - prices[:, others] @ usage[others]
-            base = prices[:, others] @ capacity[others]
-            slope = usage[row, first] - usage[row, second]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                points = (reduced[:, first] - reduced[:, second]) / slope
-            points = np.where(np.isfinite(points) & (points > 0), points, 0.0)
-            points = np.concatenate([points, prices[:, [row]], np.zeros((len(stages), 1))], axis=1)
-            best = (reduced[:, None, :] - points[:, :, None] * usage[row]).max(axis=2)
-            totals = base[:, None] + points * capacity[row] + stages[:, None] * best
-            chosen = totals.argmin(axis=1)
-            prices[:, row] = points[np.arange(len(stages)), chosen]
-            value = totals[np.arange(len(stages)), chosen]
-    return value, prices
+def device_prices(rates: Floats, usage: NDArray[np.int64]) -> Floats:
+    """Return (GRID, row): pi(v) for a grid of v up to the fastest rate; `rates` are (choice,)."""
+    worth = np.linspace(0.0, float(rates.max()), GRID)
+    gain = np.maximum(rates - worth[:, None], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_device = gain[:, None, :] / usage
+    return np.where(usage > 0, per_device, 0.0).max(axis=2)
 
 
-def rate_bounds(
-    num_layers: int, num_microbatches: int, layer_time: Floats, edge_time: float, rate: Floats
+def best_rates(
+    rates: Floats, counts: NDArray[np.int64], usage: NDArray[np.int64], capacity: NDArray[np.int64]
 ) -> Floats:
-    """Return the bound [ns] on the step for each P: (M - 1) L / U(P) + L min_c t_c + edges."""
-    rest = num_layers * layer_time.min() + edge_time
-    bound: Floats = (num_microbatches - 1) * num_layers / rate + rest
-    return bound
+    """Return (P,) the bound U [layers/ns]; `rates` are (F, choice), minus infinity where a choice cannot be taken.
+
+    `counts` are (P, F): how many positions of each pipeline hold each number of micro-batches.
+    """
+    ends = {0, len(rates) - 1}
+    prices = np.concatenate([device_prices(np.maximum(rates[row], 0.0), usage) for row in sorted(ends)])
+    best = (rates[None] - (prices @ usage)[:, None, :]).max(axis=2)
+    with np.errstate(invalid="ignore"):
+        totals = (prices @ capacity)[None, :] + np.where(counts[:, None, :] > 0, counts[:, None, :] * best, 0.0).sum(2)
+    rate: Floats = totals.min(axis=1)
+    return rate
 
 
 def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -63,23 +59,23 @@ def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[n
 
 
 def table_bounds(
-    table: Table, num_layers: int, stages: NDArray[np.int64], capacity: NDArray[np.int64], usage: NDArray[np.int64],
-    multipliers: Floats,
-) -> Floats:
-    """Return the bound [ns] for each P of `stages` from a family's prices, memory and recompute included.
+    table: Table,
+    num_layers: int,
+    stages: NDArray[np.int64],
+    usage: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+) -> tuple[Floats, Floats]:
+    """Return bounds [ns] for each P of `stages` on tau and on the rest of the step, memory and recompute included.
 
     Positions are priced as middle stages, which are the cheapest; infinite where the layers cannot be held.
     """
     time = table.prices(first=False, last=False).time
     layers = np.arange(1, num_layers + 1)
     fits = time < NEVER
-    rates = np.where(fits, layers / np.maximum(time, 1), 0.0).max(axis=2)
+    rates = np.where(fits, layers / np.maximum(time, 1), -np.inf).max(axis=2)
     most = np.where(fits, layers, 0).max(axis=(1, 2))
     counts = held_counts(table.family, stages, table.in_flights)
-    reduced = (rates[None, :, :] - (multipliers @ usage)[:, None, :]).max(axis=2)
-    rate = multipliers @ capacity + (counts * reduced).sum(axis=1)
-    fastest = np.where(fits, time / layers, np.inf).min()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bound = (table.family.num_microbatches - 1) * num_layers / np.maximum(rate, 1e-300) + num_layers * fastest
     possible = (counts @ most >= num_layers) & (counts @ (most == 0) == 0)
-    return np.where(possible, bound, np.inf)
+    rate = best_rates(rates, counts, usage, capacity)
+    pace = np.where(possible & (rate > 0), num_layers / np.maximum(rate, 1e-300), np.inf)
+    return pace, np.full(len(stages), num_layers * np.where(fits, time / layers, np.inf).min())

@@ -17,12 +17,18 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates import Family, Space, Table
+from planner.candidates import NEVER, Family, Space, Table
 from planner.program.bounds import Bound, Bounder
 from planner.program.incumbent import uniform_starts
-from planner.program.rates import best_multipliers, rate_bounds, table_bounds
+from planner.program.rates import best_rates, table_bounds
 from planner.program.subproblem import Assignment, Subproblem, build_subproblem, evaluate
 from planner.units import NANOSECOND
+
+
+PRICED = 96
+"""Families that are priced before the search proper, for a good first plan."""
+DIVES = 10
+"""Subproblems that are followed to a plan before the search proper."""
 
 
 class Reporter:
@@ -81,10 +87,17 @@ class _Open:
     family: Family
     stages: NDArray[np.int64]
     bounds: NDArray[np.float64]
-    prices: NDArray[np.float64]
+    rests: NDArray[np.float64]
+    """[ns] bounds on the part of the step beside (M - 1) tau."""
+    hopes: NDArray[np.float64]
+    """[ns] what the step would take if the stages came out balanced."""
     table: Table | None = None
     sub: Subproblem | None = None
     bound: Bound | None = None
+    exact: bool = False
+    """Whether the bound holds the exact smallest bottleneck."""
+    effort: float = 1.0
+    """[-] work that CP-SAT may spend next, in its own deterministic measure."""
 
 
 class Search:
@@ -115,7 +128,7 @@ class Search:
     def run(self) -> Result:
         """Search until proved, out of time or interrupted."""
         try:
-            for entry in self._open_families():
+            for entry in self._dive(list(self._open_families())):
                 self._push(entry)
             self._refine()
         except KeyboardInterrupt:
@@ -144,8 +157,24 @@ class Search:
             yield from self._price(entry)
         elif entry.sub is None:
             yield from self._bound(entry, bound)
+        elif not entry.exact:
+            yield from self._tighten(entry)
         else:
-            self._solve(entry)
+            yield from self._solve(entry)
+
+    def _dive(self, families: list[_Open]) -> list[_Open]:
+        """Meet good plans early, where balanced stages would be fastest: (M + P - 1) tau. Return what is open.
+
+        Without a good plan the search would open every set whose bound is loose.
+        """
+        families.sort(key=lambda entry: float(entry.hopes.min()))
+        opened = [list(self._price(entry)) for entry in families[:PRICED]]
+        hopeful = [min(parts, key=lambda part: float(part.hopes[0])) for parts in opened if parts]
+        for part in sorted(hopeful, key=lambda part: float(part.hopes[0]))[:DIVES]:
+            if np.isfinite(part.hopes[0]):
+                for bounded in self._bound(part, 0.0):
+                    list(self._tighten(bounded))
+        return [part for parts in opened for part in parts] + families[PRICED:]
 
     def _push(self, entry: _Open) -> None:
         lowest = float(entry.bound.value if entry.bound else entry.bounds.min(initial=np.inf))
@@ -168,10 +197,16 @@ class Search:
                 bodies = [space.costs(i, family.micro_batch).body for i in indices]
                 layer = np.array([float(body.forward + body.backward) for body in bodies]) / NANOSECOND
                 capacity = space.capacity // family.num_replicas
-                cache[key] = (layer, *best_multipliers(1 / layer, space.usage[:, indices], capacity, stages))
-            layer, rate, prices = cache[key]
-            bounds = rate_bounds(space.model.num_layers, family.num_microbatches, layer, 0.0, rate)
-            yield _Open(family=family, stages=stages, bounds=bounds, prices=prices)
+                rate = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
+                cache[key] = (space.model.num_layers / rate, space.model.num_layers * float(layer.min()))
+            paces, rest = cache[key]
+            yield _Open(
+                family=family,
+                stages=stages,
+                bounds=(family.num_microbatches - 1) * paces + rest,
+                rests=np.full(len(stages), rest),
+                hopes=(family.num_microbatches + stages - 1) * paces,
+            )
 
     def _price(self, entry: _Open) -> Iterator[_Open]:
         """Refine a family: price it, look for uniform plans, and open its subproblems."""
@@ -181,13 +216,16 @@ class Search:
             self._meet(*start)
         capacity = space.capacity // family.num_replicas
         usage = space.usage[:, list(family.restriction.choices)]
-        bounds = table_bounds(table, space.model.num_layers, entry.stages, capacity, usage, entry.prices)
+        paces, rests = table_bounds(table, space.model.num_layers, entry.stages, usage, capacity)
+        possible = np.isfinite(paces)
+        bounds = np.where(possible, (family.num_microbatches - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
         for index in range(len(entry.stages)):
             part = slice(index, index + 1)
             yield replace(
                 entry,
                 stages=entry.stages[part],
-                prices=entry.prices[part],
+                rests=rests[part],
+                hopes=((family.num_microbatches + entry.stages - 1) * paces)[part],
                 bounds=np.maximum(bounds[part], entry.bounds[part]),
                 table=table,
             )
@@ -195,9 +233,12 @@ class Search:
     def _bound(self, entry: _Open, known: float) -> Iterator[_Open]:
         """Refine a subproblem: bound it by its bottleneck and Lagrangian."""
         assert entry.table is not None
-        sub = build_subproblem(self.space, entry.table, int(entry.stages[0]))
         cutoff = self.cutoff
-        bound = Bounder(sub).bound(cutoff)
+        pace = entry.family.num_microbatches - 1
+        # What is known bounds the rest as well: a slower bottleneck than this cannot end below the cutoff.
+        highest = (cutoff - float(entry.rests[0])) / pace if pace and np.isfinite(cutoff) else np.inf
+        sub = build_subproblem(self.space, entry.table, int(entry.stages[0]), min(highest, float(NEVER)))
+        bound = Bounder(sub).bound(cutoff, highest)
         if bound.start is not None:
             self._meet(sub, bound.start)
         if bound.value >= cutoff:
@@ -205,18 +246,39 @@ class Search:
             return
         yield replace(entry, sub=sub, bound=replace(bound, value=max(bound.value, known)))
 
-    def _solve(self, entry: _Open) -> None:
+    def _tighten(self, entry: _Open) -> Iterator[_Open]:
+        """Refine a bounded subproblem: find its smallest bottleneck exactly."""
+        from planner.program.bottleneck import smallest_bottleneck
+
+        assert entry.sub is not None
+        assert entry.bound is not None
+        bound, cutoff, pace = entry.bound, self.cutoff, entry.family.num_microbatches - 1
+        rest = bound.value - pace * bound.bottleneck
+        highest = min(bound.highest, (cutoff - rest) / pace) if pace else bound.highest
+        low, start = smallest_bottleneck(entry.sub, bound.bottleneck, highest)
+        if start is not None:
+            self._meet(entry.sub, start)
+        value = rest + pace * low
+        if value >= cutoff:
+            self._proved = min(self._proved, cutoff)
+            return
+        yield replace(entry, exact=True, bound=replace(bound, value=value, bottleneck=low, start=start or bound.start))
+
+    def _solve(self, entry: _Open) -> Iterator[_Open]:
+        """Refine a subproblem by CP-SAT: to its optimum, or to a better bound where that takes more work than allowed."""
         from planner.program.solve import solve
 
         assert entry.sub is not None
         assert entry.bound is not None
         left = max(0.01, self._deadline - time.monotonic()) if np.isfinite(self._deadline) else 0.0
-        cutoff = self.cutoff
-        solved = solve(entry.sub, entry.bound, cutoff, self.gap / 2, left)
+        solved = solve(entry.sub, entry.bound, self.cutoff, self.gap / 2, effort=entry.effort, time_limit=left)
         self.result.solved += 1
-        self._proved = min(self._proved, max(solved.bound, entry.bound.value))
         if solved.assignment is not None:
             self._meet(entry.sub, solved.assignment)
+        if solved.complete or solved.bound >= self.cutoff:
+            self._proved = min(self._proved, solved.bound)
+        else:
+            yield replace(entry, bound=replace(entry.bound, value=solved.bound), effort=4 * entry.effort)
 
     def _meet(self, sub: Subproblem, assignment: Assignment) -> None:
         self.result.found.append(Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment)))

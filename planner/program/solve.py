@@ -13,8 +13,6 @@ from planner.program.subproblem import Assignment, Subproblem, evaluate
 from planner.program.variables import Column, Variables, make_variables
 
 SEED = 1
-DETERMINISTIC_LIMIT = 60.0
-"""[-] of one subproblem, in the solver's own measure of work: the same on every machine."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,8 @@ class Solved:
     """[ns] of the assignment."""
     bound: float
     """[ns] below which no plan of the subproblem lies, up to the cutoff."""
+    complete: bool
+    """Whether the solver finished: the assignment is within the gap of the optimum, or nothing beats the cutoff."""
 
 
 def useful_columns(sub: Subproblem, bound: Bound, cutoff: float) -> list[Column]:
@@ -57,14 +57,17 @@ def objective(variables: Variables) -> cp_model.LinearExprT:
     return (sub.num_microbatches - 1) * variables.tau + stages + hops + variables.sync
 
 
-def solve(sub: Subproblem, bound: Bound, cutoff: float, gap: float, time_limit: float = 0.0) -> Solved:
+def solve(
+    sub: Subproblem, bound: Bound, cutoff: float, gap: float, *, effort: float, time_limit: float = 0.0
+) -> Solved:
     """Find the best plan of `sub` below `cutoff` [ns], within `gap` of its optimum.
 
-    `bound.value` must hold for `sub`. Without a plan below the cutoff, the bound returned is the cutoff.
+    `bound.value` must hold for `sub`. The solver stops after `effort` in its deterministic measure, so that the same
+    input gives the same plan on any machine; a `time_limit` [s] gives that up.
     """
     columns = useful_columns(sub, bound, cutoff)
     if {column.position for column in columns} != set(range(sub.num_stages)):
-        return Solved(assignment=None, objective=0, bound=cutoff)
+        return Solved(assignment=None, objective=0, bound=cutoff, complete=True)
     horizon = int(cutoff) + 1
     variables = build(sub, columns, horizon)
     variables.model.add(objective(variables) <= int(cutoff))
@@ -78,17 +81,21 @@ def solve(sub: Subproblem, bound: Bound, cutoff: float, gap: float, time_limit: 
     parameters = solver.parameters
     parameters.num_workers, parameters.random_seed = 1, SEED
     parameters.relative_gap_limit = gap
-    parameters.max_deterministic_time = DETERMINISTIC_LIMIT
+    # Columns are few and already filtered by reduced cost: long presolve costs several times what it saves.
+    parameters.cp_model_probing_level, parameters.symmetry_level, parameters.max_presolve_iterations = 0, 0, 1
+    parameters.max_deterministic_time = effort
     if time_limit > 0:
         parameters.max_time_in_seconds = time_limit
     status = solver.solve(variables.model)
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        assignment = variables.assignment(solver)
-        proved = max(bound.value, solver.best_objective_bound - sub.rounding)
-        return Solved(assignment=assignment, objective=evaluate(sub, assignment), bound=proved)
+    if status == cp_model.MODEL_INVALID:
+        message = f"the program is invalid: {variables.model.validate()}"
+        raise AssertionError(message)
     if status == cp_model.INFEASIBLE:
-        return Solved(assignment=None, objective=0, bound=cutoff)
+        return Solved(assignment=None, objective=0, bound=cutoff, complete=True)
+    proved = max(bound.value, solver.best_objective_bound - sub.rounding)
     if status == cp_model.UNKNOWN:
-        return Solved(assignment=None, objective=0, bound=bound.value)
-    message = f"the program is invalid: {variables.model.validate()}"
-    raise AssertionError(message)
+        return Solved(assignment=None, objective=0, bound=min(proved, cutoff), complete=False)
+    assignment = variables.assignment(solver)
+    return Solved(
+        assignment=assignment, objective=evaluate(sub, assignment), bound=proved, complete=status == cp_model.OPTIMAL
+    )

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates import Family, Positions, Slots, Space, Table
+from planner.candidates import NEVER, Family, Positions, Slots, Space, Table
 
 Ticks = NDArray[np.int64]
 
@@ -71,17 +71,16 @@ class Subproblem:
         return self.num_microbatches * len(self.family.schedule.lanes) + 5 * self.num_stages + 5
 
 
-def build_subproblem(space: Space, table: Table, num_stages: int) -> Subproblem:
-    """Return the subproblem of a family's pipelines with `num_stages`."""
+def build_subproblem(space: Space, table: Table, num_stages: int, limit: float = NEVER) -> Subproblem:
+    """Return the subproblem of a family's pipelines with `num_stages`, without stages slower than `limit` [ns]."""
     indices = list(table.family.restriction.choices)
     replicas = table.family.num_replicas
-    positions = table.positions(num_stages)
     return Subproblem(
         family=table.family,
         num_stages=num_stages,
         num_layers=space.model.num_layers,
-        positions=positions,
-        hops=table.hops() if num_stages > 1 else np.zeros((2, len(indices), len(indices)), dtype=np.int64),
+        positions=table.positions(num_stages, limit),
+        hops=table.hops if num_stages > 1 else np.zeros((2, len(indices), len(indices)), dtype=np.int64),
         usage=space.usage[:, indices],
         capacity=space.capacity // replicas,
         slots=tuple(_local_slots(slots, indices) for slots in space.slots if not _adds_up(slots, space, indices)),
