@@ -23,6 +23,9 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        if sys.stdout is None:
+            say("planner: standard output is closed; results have nowhere to go\n")
+            raise typer.Exit(WRONG_INPUT)
         try:
             super().invoke(ctx)
             sys.stdout.flush()
@@ -79,8 +82,9 @@ def say(text: str) -> None:
 
     from planner.report.terminal import write
 
-    with suppress(BrokenPipeError):
-        write(text, sys.stderr)
+    if sys.stderr is not None:
+        with suppress(OSError):
+            write(text, sys.stderr)
 
 
 def silence() -> None:

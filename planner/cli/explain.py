@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.cli.command import PROBLEMS, say
+from planner.cli.command import INTERRUPTED, PROBLEMS, say
 from planner.cli.options import Format, FormatOption, PlanSource
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def explain(
         write(dumped(_document(file, prediction, problems, found, comparisons), form.value))
     if problems:
         say(problems_text(problems))
+    if found and found.search.status == "interrupted":
+        raise typer.Exit(INTERRUPTED)
 
 
 def _refuse_wrong(text: str, file: PlanFile) -> None:

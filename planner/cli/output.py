@@ -36,8 +36,13 @@ def write_record(record: Mapping[str, Any], output: str, *, as_json: bool = Fals
     if as_json or output.lower().endswith(".json"):
         text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     else:
-        text = dump_yaml(record)
+        text = _one_key_a_line(record)
     if output == STDOUT:
         write(text)
     else:
         write_whole(output, text)
+
+
+def _one_key_a_line(record: Mapping[str, Any]) -> str:
+    """Return a record as YAML to be edited; a flat one, too, which would be written on one line by itself."""
+    return dump_yaml({**record, "_": []}).removesuffix("_: []\n")

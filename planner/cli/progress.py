@@ -42,4 +42,4 @@ class Progress(Reporter):
 
 def progress() -> Progress | None:
     """Return what shows progress, or None where nobody watches."""
-    return Progress() if sys.stderr.isatty() else None
+    return Progress() if sys.stderr is not None and sys.stderr.isatty() else None

@@ -19,7 +19,6 @@ from planner.errors import Problem
 from planner.simulate import predict
 from planner.specs import catalog
 
-
 Planner = Callable[..., Result]
 """Runs the command line with the given words."""
 

@@ -25,7 +25,7 @@ SOLVER = ("ortools", "numpy", "pandas", "rich.console", "planner.pipeline")
 
 def surface(command: Any, name: str) -> Iterator[str]:
     """Return a line for each command with its arguments and options."""
-    inner = getattr(command, "commands", None)
+    inner: dict[str, Any] = getattr(command, "commands", {})
     words = [
         "/".join([*parameter.opts, *parameter.secondary_opts])
         if parameter.param_type_name == "option"
@@ -33,7 +33,7 @@ def surface(command: Any, name: str) -> Iterator[str]:
         for parameter in command.params
     ]
     yield " ".join([name, *words])
-    for title in sorted(inner or ()):
+    for title in sorted(inner):
         yield from surface(inner[title], f"{name} {title}")
 
 

@@ -70,7 +70,7 @@ def test_the_page_tells_the_figures_of_the_prediction(small: Case) -> None:
 def test_defaults_are_marked_and_reasons_told(mixed: Case) -> None:
     """A value that nobody chose has a star; why it is not the usual one stands below."""
     text = long_plan_text(mixed)
-    assert "bf16*, profile megatron*, head-room 10%*   * default" in " ".join(text.split("\n")[3].split(",", 1)[1:]) + (
+    assert "bf16*, megatron*, head-room 10%*   * default" in " ".join(text.split("\n")[3].split(",", 1)[1:]) + (
         " ".join(text.split())
     ).replace("* * default", "*   * default")
     assert "precision fp16, since not every device does bf16" in text

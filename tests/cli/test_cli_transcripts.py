@@ -1,0 +1,50 @@
+"""What users see of the real command line, whole: command, exit code and both streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import transcripts
+
+GOLDEN = Path(__file__).parent / "golden"
+PLANNER = "python -m planner"
+
+COMMANDS = {
+    "help": f"{PLANNER} --help",
+    "show-cluster": f"{PLANNER} show cluster cluster_specs/mixed-h100-a100-l40s.yaml",
+    "show-model": f"{PLANNER} show model model_specs/llama-3-405b.json",
+    "show-frameworks": f"{PLANNER} show frameworks",
+    "import-model": f"{PLANNER} import model model_specs/qwen3-8b.json",
+    "wrong-device": f"{PLANNER} plan 8x8:h100-sxm-80bg model_specs/llama-3-8b.json",
+    "wrong-job": f"{PLANNER} plan 1x8:h100-sxm-80gb model_specs/gpt2.json --headroom 2 --gap nan -c 'tq <= 2'",
+    "reader-gone": f"{PLANNER} show devices | head -n 1",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_prints_what_it_printed(name: str, tmp_path: Path, update_golden: bool) -> None:
+    """Exit code and output are those of tests/cli/golden; --update-golden rewrites them for review."""
+    path = GOLDEN / f"{name}.txt"
+    got = transcripts.transcript(COMMANDS[name], transcripts.scratch(tmp_path))
+    if update_golden:
+        transcripts.rewrite(path, got)
+    assert transcripts.steady(got) == transcripts.steady(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (f"{PLANNER} show devices > /dev/full", 2, "standard output cannot be written"),
+        (f"{PLANNER} show devices >&-", 2, "standard output is closed"),
+        (f"{PLANNER} show cluster - < /dev/null", 2, "is empty"),
+        (f"{PLANNER} show devices 2>&-", 0, ""),
+    ],
+)
+def test_broken_streams_are_no_bugs(command: str, code: int, says: str, tmp_path: Path) -> None:
+    """A full disk, closed streams and an empty input end with a message, not with a traceback."""
+    done = transcripts.run(command, transcripts.scratch(tmp_path))
+    assert done.code == code
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
