@@ -46,12 +46,49 @@ class SpecError(PlannerError):
         return cls([Problem(place, message)])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """By how much the plan that comes closest to fitting misses."""
+
+    missing_bytes: float
+    needed_bytes: float
+    """Of the fullest device."""
+    limit_bytes: float
+    """Device memory less the head-room."""
+    stage: int
+    """Counted from 0."""
+    num_stages: int
+    group: str
+    description: str
+    """The plan, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """A change that would make a plan possible."""
+
+    change: str
+    """What to change, as it would be typed where that is possible."""
+    effect: str
+    """What comes of it."""
+    step_time: float
+    """[s] of the plan that becomes possible."""
+
+
 class NoFeasiblePlan(PlannerError):
     """Proved: nothing in the search space satisfies the limits."""
 
-    def __init__(self, message: str, rejections: Mapping[str, int] | None = None) -> None:
-        """Keep the counted `rejections` (reason -> number of candidates)."""
+    def __init__(
+        self,
+        message: str,
+        rejections: Mapping[str, int] | None = None,
+        shortage: Shortage | None = None,
+        repairs: Sequence[Repair] = (),
+    ) -> None:
+        """Keep the counted `rejections` (reason -> number of candidates), the miss, and repairs, cheapest first."""
         self.rejections = dict(rejections or {})
+        self.shortage = shortage
+        self.repairs = tuple(repairs)
         super().__init__(message)
 
 

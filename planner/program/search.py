@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates import NEVER, Family, Space, Table
-from planner.program.bounds import Bound, Bounder
+from planner.domain.progress import Reporter
+from planner.program.bounds import ROUNDING, Bound, Bounder
 from planner.program.incumbent import uniform_starts
 from planner.program.rates import best_rates, table_bounds
 from planner.program.subproblem import Assignment, Subproblem, build_subproblem, evaluate
@@ -29,13 +30,6 @@ PRICED = 96
 """Families that are priced before the search proper, for a good first plan."""
 DIVES = 10
 """Subproblems that are followed to a plan before the search proper."""
-
-
-class Reporter:
-    """Is told how a search goes; does nothing by default."""
-
-    def progress(self, phase: str, open_sets: int, best: float, bound: float) -> None:
-        """Hear of a step: what is done, how many sets are open, best step time and bound [s]."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +69,10 @@ class Result:
     subproblems: int = 0
     pruned: int = 0
     solved: int = 0
+    unfit: int = 0
+    """Subproblems that no recompute makes fit."""
+    replay_bound: float = np.inf
+    """[ns] below which no plan's replayed step lies."""
     stopped: str = ""
     """``time_limit`` or ``interrupted`` if the search was cut short."""
     seconds: float = 0.0
@@ -87,6 +85,8 @@ class _Open:
     family: Family
     stages: NDArray[np.int64]
     bounds: NDArray[np.float64]
+    paces: NDArray[np.float64]
+    """[ns] bounds on tau."""
     rests: NDArray[np.float64]
     """[ns] bounds on the part of the step beside (M - 1) tau."""
     hopes: NDArray[np.float64]
@@ -135,6 +135,8 @@ class Search:
             self.result.stopped = "interrupted"
         open_bound = self._queue[0][0] if self._queue else np.inf
         self.result.lower_bound = min(self._proved, open_bound, self.best)
+        for _, _, entry in self._queue:
+            self._note_replay(entry, float(entry.paces.min()))
         self.result.pruned = len(self._queue)
         self.result.found.sort(key=lambda found: found.key)
         self.result.seconds = time.monotonic() - self._started
@@ -204,6 +206,7 @@ class Search:
                 family=family,
                 stages=stages,
                 bounds=(family.num_microbatches - 1) * paces + rest,
+                paces=paces,
                 rests=np.full(len(stages), rest),
                 hopes=(family.num_microbatches + stages - 1) * paces,
             )
@@ -218,12 +221,14 @@ class Search:
         usage = space.usage[:, list(family.restriction.choices)]
         paces, rests = table_bounds(table, space.model.num_layers, entry.stages, usage, capacity)
         possible = np.isfinite(paces)
+        self.result.unfit += int((~possible).sum())
         bounds = np.where(possible, (family.num_microbatches - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
         for index in range(len(entry.stages)):
             part = slice(index, index + 1)
             yield replace(
                 entry,
                 stages=entry.stages[part],
+                paces=np.maximum(paces, entry.paces)[part],
                 rests=rests[part],
                 hopes=((family.num_microbatches + entry.stages - 1) * paces)[part],
                 bounds=np.maximum(bounds[part], entry.bounds[part]),
@@ -242,7 +247,7 @@ class Search:
         if bound.start is not None:
             self._meet(sub, bound.start)
         if bound.value >= cutoff:
-            self._proved = min(self._proved, max(cutoff, known))
+            self._close(entry, max(cutoff, known), min(bound.bottleneck, bound.highest))
             return
         yield replace(entry, sub=sub, bound=replace(bound, value=max(bound.value, known)))
 
@@ -260,7 +265,7 @@ class Search:
             self._meet(entry.sub, start)
         value = rest + pace * low
         if value >= cutoff:
-            self._proved = min(self._proved, cutoff)
+            self._close(entry, cutoff, low)
             return
         yield replace(entry, exact=True, bound=replace(bound, value=value, bottleneck=low, start=start or bound.start))
 
@@ -276,9 +281,19 @@ class Search:
         if solved.assignment is not None:
             self._meet(entry.sub, solved.assignment)
         if solved.complete or solved.bound >= self.cutoff:
-            self._proved = min(self._proved, solved.bound)
+            self._close(entry, solved.bound, entry.bound.bottleneck)
         else:
             yield replace(entry, bound=replace(entry.bound, value=solved.bound), effort=4 * entry.effort)
+
+    def _close(self, entry: _Open, bound: float, pace: float) -> None:
+        """Drop a subproblem: no plan of it is below `bound` [ns], nor has a bottleneck below `pace` [ns]."""
+        self._proved = min(self._proved, bound)
+        self._note_replay(entry, pace)
+
+    def _note_replay(self, entry: _Open, pace: float) -> None:
+        """Note that no replay of a plan in `entry` is faster than M times its bottleneck, nor than one micro-batch."""
+        least = max(entry.family.num_microbatches * pace, float(entry.rests.min()))
+        self.result.replay_bound = min(self.result.replay_bound, least * ROUNDING - entry.family.num_microbatches)
 
     def _meet(self, sub: Subproblem, assignment: Assignment) -> None:
         self.result.found.append(Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment)))

@@ -1,0 +1,53 @@
+"""The last choice: the program's best plans, ranked by their replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.domain.plan import Plan
+from planner.domain.prediction import Prediction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finalist:
+    """A plan of the program, replayed."""
+
+    plan: Plan
+    objective: float
+    """[s] in the program's measure."""
+    prediction: Prediction
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What a reader would call the same layout."""
+        plan = self.plan
+        widths = tuple(sorted({(stage.group, stage.strategy) for stage in plan.stages}, key=str))
+        return plan.num_stages, plan.num_replicas, plan.micro_batch, plan.zero_stage, plan.schedule, widths
+
+
+def choose(finalists: Sequence[Finalist], bound: float, gap: float) -> Finalist:
+    """Return the plan to propose, from finalists sorted by replayed step time.
+
+    The fastest one; but a uniform layout that is within the wanted gap of it, and of the proved `bound` [s], is
+    preferred: every framework can run it, and people can read it.
+    """
+    fastest = finalists[0]
+    for finalist in finalists:
+        close = finalist.prediction.step_time <= fastest.prediction.step_time * (1 + gap)
+        if close and finalist.plan.is_uniform and finalist.objective * (1 - gap) <= bound:
+            return finalist
+    proved = [finalist for finalist in finalists if finalist.objective * (1 - gap) <= bound]
+    return proved[0] if proved else fastest
+
+
+def lost_because(winner: Finalist, other: Finalist) -> str:
+    """Return in a few words what makes the other plan slower, or why it lost though it is not."""
+    ours, theirs = dict(winner.prediction.time), dict(other.prediction.time)
+    difference = other.prediction.step_time - winner.prediction.step_time
+    if difference <= 0:
+        return "no slower, but its layout is less uniform" if winner.plan.is_uniform else "not proved to be as good"
+    worse = {part: theirs.get(part, 0.0) - ours.get(part, 0.0) for part in {*ours, *theirs}}
+    part = max(sorted(worse), key=lambda name: worse[name])
+    share = worse[part] / winner.prediction.step_time
+    return f"{part.replace('_', ' ')} +{share:.1%}"

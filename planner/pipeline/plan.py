@@ -1,0 +1,154 @@
+"""From a cluster, a model and a job to a proved plan: the whole flow on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.checks import Context, run_checks
+from planner.costs import plan_cost
+from planner.domain.cluster import Cluster
+from planner.domain.framework import Framework
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.domain.plan import Plan
+from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
+from planner.domain.progress import Reporter
+from planner.errors import NoFeasiblePlan, NoPlanInTime
+from planner.pipeline.finalists import Finalist, choose, lost_because
+from planner.pipeline.references import find_references
+from planner.pipeline.repairs import explain_infeasible
+from planner.simulate import predict
+from planner.specs.catalog import framework as find_framework
+from planner.units import NANOSECOND
+
+if TYPE_CHECKING:
+    from planner.candidates import Space
+    from planner.program import Result
+
+NUM_FINALISTS = 12
+NUM_ALTERNATIVES = 5
+EXACT = 1e-6
+"""[-] gap below which a plan is called optimal."""
+
+
+def make_plan(
+    cluster: Cluster, model: Model, job: Job, *, references: bool = True, reporter: Reporter | None = None
+) -> Outcome:
+    """Return the fastest plan that fits, with its proof, prediction and runners-up.
+
+    Raises:
+        NoFeasiblePlan: proved that nothing fits; says by how much, and what would make it fit.
+        NoPlanInTime: the time limit ran out before a plan was found.
+        KeyboardInterrupt: interrupted before a plan was found.
+
+    """
+    framework = find_framework(job.framework)
+    target = find_framework(job.target) if job.target else None
+    try:
+        space, result = search(cluster, model, job, framework, target, reporter)
+    except NoFeasiblePlan as error:
+        raise explain_infeasible(error, cluster, model, job) from None
+    finalists = _finalists(space, result, cluster, model, job, framework)
+    bound = result.lower_bound * NANOSECOND + framework.step_overhead
+    chosen = choose(finalists, bound, job.gap)
+    certificate = Certificate(
+        objective=chosen.objective,
+        lower_bound=min(bound, chosen.objective),
+        replay_lower_bound=result.replay_bound * NANOSECOND + framework.step_overhead,
+    )
+    others = [finalist for finalist in finalists if finalist.shape != chosen.shape][:NUM_ALTERNATIVES]
+    return Outcome(
+        plan=chosen.plan,
+        prediction=chosen.prediction,
+        certificate=certificate,
+        search=_report(result, space, certificate.gap),
+        alternatives=tuple(
+            Alternative(
+                plan=other.plan,
+                prediction=other.prediction,
+                objective=other.objective,
+                lost_because=lost_because(chosen, other),
+            )
+            for other in others
+        ),
+        references=find_references(cluster, model, job, framework, target, reporter, full=references),
+    )
+
+
+def search(
+    cluster: Cluster,
+    model: Model,
+    job: Job,
+    framework: Framework,
+    target: Framework | None,
+    reporter: Reporter | None = None,
+) -> tuple[Space, Result]:
+    """Search the plans of a job; the result holds at least one plan.
+
+    Raises:
+        NoFeasiblePlan: proved that there is none.
+        NoPlanInTime: the time limit ran out before one was found.
+        KeyboardInterrupt: interrupted before one was found.
+
+    """
+    from planner.candidates import find_space
+    from planner.program import Search
+
+    space = find_space(cluster, model, job, framework, target)
+    result = Search(space, job.gap, job.time_limit, reporter).run()
+    if not result.found:
+        if result.stopped == "interrupted":
+            raise KeyboardInterrupt
+        if result.stopped == "time_limit":
+            message = f"no plan was found in {job.time_limit:g} s; one may exist"
+            raise NoPlanInTime(message, result.lower_bound * NANOSECOND)
+        raise NoFeasiblePlan(_nothing(space, result.subproblems), _rejections(space, result))
+    return space, result
+
+
+def _nothing(space: Space, subproblems: int) -> str:
+    if not subproblems:
+        return (
+            f"no combination of replicas, micro-batch and stages satisfies the constraints: replicas times micro-batch"
+            f" must divide the global batch of {space.job.global_batch:,}"
+        )
+    return f"{space.model.name} does not fit on {space.cluster.name}: every layout needs more memory than there is"
+
+
+def _rejections(space: Space, result: Result) -> dict[str, int]:
+    counted = dict(space.rejections)
+    if result.unfit:
+        counted["needs more memory than there is, all layers recomputed"] = result.unfit
+    return counted
+
+
+def _finalists(
+    space: Space, result: Result, cluster: Cluster, model: Model, job: Job, framework: Framework
+) -> list[Finalist]:
+    """Replay the best plans of the program, each shape once; a plan of the program always passes the checks."""
+    from planner.program import decode
+
+    plans: dict[Plan, float] = {}
+    for found in result.found:
+        if len(plans) == NUM_FINALISTS:
+            break
+        plans.setdefault(decode(space, found), found.objective * NANOSECOND + framework.step_overhead)
+    finalists = []
+    for plan, objective in plans.items():
+        costs = plan_cost(plan, cluster, model, job, framework)
+        problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
+        assert not problems, f"the program made a plan that breaks a rule: {problems[0]}; {plan}"
+        prediction = predict(plan, costs, cluster, model, job)
+        finalists.append(Finalist(plan=plan, objective=objective, prediction=prediction))
+    return sorted(finalists, key=lambda finalist: finalist.prediction.step_time)
+
+
+def _report(result: Result, space: Space, gap: float) -> SearchReport:
+    return SearchReport(
+        status=result.stopped or ("optimal" if gap <= EXACT else "within_gap"),
+        seconds=result.seconds,
+        subproblems=result.subproblems,
+        pruned=result.subproblems - result.solved,
+        solved=result.solved,
+        rejections=tuple(sorted(_rejections(space, result).items())),
+    )

@@ -1,0 +1,155 @@
+"""When nothing fits: by how much, on which stage, and the changes that would make it fit, cheapest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.costs import plan_cost
+from planner.domain.cluster import Cluster, DeviceGroup
+from planner.domain.framework import Framework
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.domain.plan import Plan
+from planner.domain.prediction import Prediction
+from planner.errors import NoFeasiblePlan, NoPlanInTime, Repair, Shortage
+from planner.simulate import predict
+from planner.specs.catalog import devices
+from planner.specs.catalog import framework as find_framework
+from planner.units import GIB
+
+ROUGH_GAP = 0.2
+"""[-] a repair must be possible, not optimal."""
+SCALE_MAX = 1024.0
+SCALE_STEPS = 7
+NODE_FACTORS = (2, 4, 8, 16)
+HEADROOM_MIN = 0.02
+"""[-] less than this is not proposed: a run at the limit dies of fragmentation."""
+
+
+def explain_infeasible(error: NoFeasiblePlan, cluster: Cluster, model: Model, job: Job) -> NoFeasiblePlan:
+    """Return `error` with the shortage of the plan that comes closest, and what would make a plan possible."""
+    framework = find_framework(job.framework)
+    target = find_framework(job.target) if job.target else None
+    rough = replace(job, gap=max(job.gap, ROUGH_GAP), time_limit=0.0)
+    shortage = _shortage(cluster, model, rough, framework, target)
+    repairs = []
+    for change, changed_cluster, changed_job, changed_target in _changes(cluster, model, rough, target, shortage):
+        made = _rough_plan(changed_cluster, model, changed_job, framework, changed_target)
+        if made is not None:
+            _, prediction = made
+            fullest = max(prediction.stages, key=lambda stage: stage.peak_memory / stage.memory_limit)
+            used = f"{fullest.peak_memory / GIB:.1f} of {fullest.memory_limit / GIB:.1f} GiB on the fullest device"
+            repairs.append(Repair(change=change, effect=used, step_time=prediction.step_time))
+    return NoFeasiblePlan(str(error), error.rejections, shortage, repairs)
+
+
+def _rough_plan(
+    cluster: Cluster, model: Model, job: Job, framework: Framework, target: Framework | None
+) -> tuple[Plan, Prediction] | None:
+    """Return a good plan, not a proved one, or None if there is none."""
+    from planner.pipeline.plan import search
+    from planner.program import decode
+
+    try:
+        space, result = search(cluster, model, job, framework, target)
+    except (NoFeasiblePlan, NoPlanInTime):
+        return None
+    plan = decode(space, result.found[0])
+    return plan, predict(plan, plan_cost(plan, cluster, model, job, framework), cluster, model, job)
+
+
+def _shortage(
+    cluster: Cluster, model: Model, job: Job, framework: Framework, target: Framework | None
+) -> Shortage | None:
+    """Find, by bisection on the size of all devices, the plan that needs the smallest ones; None if memory is not it."""
+    low, high = 1.0, 1.0
+    nearest = None
+    while nearest is None:
+        low, high = high, high * 2
+        if high > SCALE_MAX:
+            return None
+        nearest = _rough_plan(_scaled(cluster, high), model, job, framework, target)
+    for _ in range(SCALE_STEPS):
+        middle = (low + high) / 2
+        made = _rough_plan(_scaled(cluster, middle), model, job, framework, target)
+        low, high, nearest = (low, middle, made) if made is not None else (middle, high, nearest)
+    plan, _ = nearest
+    prediction = predict(plan, plan_cost(plan, cluster, model, job, framework), cluster, model, job)
+    index = max(
+        range(plan.num_stages),
+        key=lambda s: prediction.stages[s].peak_memory - prediction.stages[s].memory_limit,
+    )
+    stage = prediction.stages[index]
+    widths = sorted({entry.strategy.degree("tp") for entry in plan.stages})
+    return Shortage(
+        missing_bytes=stage.peak_memory - stage.memory_limit,
+        needed_bytes=stage.peak_memory,
+        limit_bytes=stage.memory_limit,
+        stage=index,
+        num_stages=plan.num_stages,
+        group=plan.stages[index].group,
+        description=(
+            f"pp {plan.num_stages}, tp {'/'.join(map(str, widths))}, dp {plan.num_replicas},"
+            f" ZeRO {plan.zero_stage}, micro-batch {plan.micro_batch}"
+        ),
+    )
+
+
+def _scaled(cluster: Cluster, factor: float) -> Cluster:
+    def grown(group: DeviceGroup) -> DeviceGroup:
+        return replace(group, device=replace(group.device, memory=group.device.memory * factor))
+
+    return replace(cluster, groups=tuple(grown(group) for group in cluster.groups))
+
+
+def _changes(
+    cluster: Cluster, model: Model, job: Job, target: Framework | None, shortage: Shortage | None
+) -> Iterator[tuple[str, Cluster, Job, Framework | None]]:
+    """Yield the changes worth trying, cheapest first, one of each kind."""
+    for constraint in job.constraints:
+        kept = tuple(other for other in job.constraints if other is not constraint)
+        yield f"drop the constraint {constraint.text!r}", cluster, replace(job, constraints=kept), target
+    if target is not None:
+        yield f"leave out --for {target.name}", cluster, replace(job, target=""), None
+    if shortage is not None:
+        limit = shortage.limit_bytes / (1 - job.headroom)
+        headroom = int(100 * (1 - shortage.needed_bytes / limit)) / 100
+        if HEADROOM_MIN <= headroom < job.headroom:
+            yield f"--headroom {headroom:g}", cluster, replace(job, headroom=headroom), target
+    yield from (
+        (f"--sequence-length {length}", cluster, replace(job, sequence=length), target)
+        for length in _shorter(job, cluster, model, target)
+    )
+    for factor in NODE_FACTORS:
+        more = replace(cluster, groups=tuple(replace(g, num_nodes=g.num_nodes * factor) for g in cluster.groups))
+        if _rough_plan(more, model, job, find_framework(job.framework), target) is not None:
+            yield f"{factor} times as many nodes ({more.num_devices:,} devices)", more, job, target
+            break
+    yield from _larger_devices(cluster, model, job, target)
+
+
+def _shorter(job: Job, cluster: Cluster, model: Model, target: Framework | None) -> Iterator[int]:
+    """Yield the longest halved sequence that fits, if one of at least an eighth does."""
+    for divisor in (2, 4, 8):
+        length = job.sequence // divisor
+        tried = replace(job, sequence=length)
+        if length and _rough_plan(cluster, model, tried, find_framework(job.framework), target) is not None:
+            yield length
+            return
+
+
+def _larger_devices(
+    cluster: Cluster, model: Model, job: Job, target: Framework | None
+) -> Iterator[tuple[str, Cluster, Job, Framework | None]]:
+    """Yield the smallest larger device of the catalogue, in place of every group's, with which a plan exists."""
+    largest = max(group.device.memory for group in cluster.groups)
+    tried: set[float] = set()
+    for device in sorted(devices(), key=lambda entry: (entry.memory, entry.name)):
+        if device.memory <= largest or device.memory in tried or not device.peak(job.precision):
+            continue
+        tried.add(device.memory)
+        swapped = replace(cluster, groups=tuple(replace(group, device=device) for group in cluster.groups))
+        if _rough_plan(swapped, model, job, find_framework(job.framework), target) is not None:
+            yield f"devices with {device.memory / GIB:.0f} GiB, such as {device.name}", swapped, job, target
+            return

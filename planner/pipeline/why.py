@@ -1,0 +1,55 @@
+"""Why not? The best plan under one more constraint, beside the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.domain.job import Constraint
+from planner.domain.prediction import Outcome
+from planner.errors import NoFeasiblePlan
+from planner.parallelism import AXES
+from planner.pipeline.judge import predict_plan
+from planner.specs.constraints import parse_constraint
+from planner.specs.plan import PlanFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyNot:
+    """What a constraint would cost."""
+
+    constraint: Constraint
+    outcome: Outcome | None
+    """The best plan that satisfies it; None if there is none."""
+    infeasible: str
+    """Why there is none; empty if there is one."""
+    slower_by: float
+    """[-] of the alternative against the plan; negative if it is faster."""
+    differences: tuple[tuple[str, float, float], ...]
+    """(part of the step, [s] in the plan, [s] in the alternative)."""
+
+
+def why_not(file: PlanFile, text: str) -> WhyNot:
+    """Return the best plan that satisfies the constraint `text` too, compared with the plan in `file`.
+
+    Raises:
+        SpecError: the constraint cannot be read.
+
+    """
+    from planner.pipeline.plan import make_plan
+
+    groups = tuple(group.name for group in file.cluster.groups)
+    constraint = parse_constraint(text, "--why-not", axes=tuple(axis.name for axis in AXES), groups=groups)
+    job = replace(file.job, constraints=(*file.job.constraints, constraint))
+    prediction, _ = predict_plan(file.plan, file.cluster, file.model, file.job)
+    try:
+        outcome = make_plan(file.cluster, file.model, job, references=False)
+    except NoFeasiblePlan as error:
+        return WhyNot(constraint=constraint, outcome=None, infeasible=str(error), slower_by=0.0, differences=())
+    ours, theirs = dict(prediction.time), dict(outcome.prediction.time)
+    return WhyNot(
+        constraint=constraint,
+        outcome=outcome,
+        infeasible="",
+        slower_by=outcome.prediction.step_time / prediction.step_time - 1,
+        differences=tuple((part, ours.get(part, 0.0), theirs.get(part, 0.0)) for part in {**ours, **theirs}),
+    )

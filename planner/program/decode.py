@@ -1,0 +1,35 @@
+"""From the program's answer to a plan."""
+
+from __future__ import annotations
+
+from planner.candidates import BASE_POLICIES, Space
+from planner.domain.plan import Plan, Stage
+from planner.program.search import Found
+
+
+def decode(space: Space, found: Found) -> Plan:
+    """Return the plan that an assignment stands for."""
+    sub, family = found.sub, found.sub.family
+    stages, first = [], 0
+    for position, (choice, layers) in enumerate(zip(found.assignment.choices, found.assignment.layers, strict=True)):
+        chosen = space.choices[family.restriction.choices[choice]]
+        at = (position, choice, layers - 1)
+        stages.append(
+            Stage(
+                group=chosen.group.name,
+                first_layer=first,
+                last_layer=first + layers - 1,
+                strategy=chosen.strategy,
+                recompute=BASE_POLICIES[int(sub.positions.policy[at])],
+                num_recomputed=int(sub.positions.recomputed[at]),
+            )
+        )
+        first += layers
+    return Plan(
+        stages=tuple(stages),
+        schedule=family.schedule.name,
+        num_replicas=family.num_replicas,
+        micro_batch=family.micro_batch,
+        num_microbatches=family.num_microbatches,
+        zero_stage=family.zero_stage,
+    )
