@@ -28,12 +28,14 @@ DETERMINISTIC_LIMIT = 0.5
 def smallest_bottleneck(sub: Subproblem, low: float, high: float) -> tuple[float, Assignment | None]:
     """Return a bound [ns] on tau between `low`, a valid one, and `high`, and a plan if one was found below `high`.
 
-    The bound is `high` if nothing below it is possible.
+    The bound is infinite if nothing up to `high` is possible.
     """
-    found = None
+    possible, found = decide(sub, high)
+    if not possible:
+        return float("inf"), None
     possible, start = decide(sub, low)
     if possible:
-        return low, start
+        return low, start or found
     # Optima lie close above the Lagrangian's bound: grow from there before bisecting.
     step, upper = 1e-3 * low, high
     while low + step < high:

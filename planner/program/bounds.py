@@ -14,7 +14,7 @@ sync. Dropping the cycles and the other syncs only lowers it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from planner.program.subproblem import Assignment, Subproblem
 Floats = NDArray[np.float64]
 STEPS_FEASIBLE = 12
 STEPS_REST = 24
+PIECES = 8
+"""Intervals into which the bottlenecks of interest are taken apart."""
 PRECISION = 1e-4
 """[-] relative width at which bisection on the bottleneck stops."""
 ROUNDING = 1 - 1e-9
@@ -40,7 +42,9 @@ class Bound:
     value: float
     """[ns] below which no plan's objective lies."""
     bottleneck: float
-    """[ns] below which no plan's bottleneck lies."""
+    """[ns] below which no plan's slowest stage lies."""
+    tau: float
+    """[ns] below which no plan's tau lies."""
     highest: float
     """[ns] above which no bottleneck is of interest."""
     slack: Floats
@@ -66,31 +70,89 @@ class Bounder:
             cost[:-1] += leaving[None, :, None]
             cost[1:] += entering[None, :, None]
         self.cost = np.where(self.fits, cost, np.inf)
+        self._first_sync = float(sub.positions.sync[0][self.fits[0]].max(initial=0))
         self._prices = np.zeros(len(sub.capacity))
 
-    def bound(self, cutoff: float, highest: float = np.inf) -> Bound:
-        """Return a bound on the plans below `cutoff` [ns], whose bottlenecks stay below `highest` [ns]."""
-        pace = self.sub.num_microbatches - 1
+    def bound(self, cutoff: float, highest: float = np.inf, lowest: float = 0.0) -> Bound:
+        """Return a bound on the plans below `cutoff` [ns], whose slowest stages take between `lowest` and `highest`."""
         highest = min(highest, float(self.time[self.fits].max(initial=0)))
-        nothing = Bound(value=cutoff, bottleneck=np.inf, highest=highest, slack=NOTHING, start=None)
-        low, start = self._smallest_bottleneck(highest)
-        if not np.isfinite(low):
-            return nothing
-        # A little more than the cutoff, so that what is lost to rounding below does not keep the subproblem open.
-        rest, slack = self._rest(highest, (cutoff + self.sub.rounding) * (2 - ROUNDING) + 1 - pace * low)
-        if not np.isfinite(rest):
-            return nothing
-        value = (pace * low + rest) * ROUNDING - self.sub.rounding
-        return Bound(value=value, bottleneck=low, highest=highest, slack=slack, start=start)
-
-    def _smallest_bottleneck(self, highest: float) -> tuple[float, Assignment | None]:
-        """Return a bound on tau [ns], infinite if none up to `highest` will do, and a plan if one was met."""
+        closed = Bound(value=cutoff, bottleneck=highest, tau=highest, highest=highest, slack=NOTHING, start=None)
         possible, start = self._possible(highest)
         if not possible:
-            return np.inf, None
-        low, high = float(self.time.min(axis=(1, 2)).max()), highest
-        if high < low:
-            return np.inf, None
+            return closed
+        # The rest alone closes most subproblems; the smallest bottleneck costs several times as much to find.
+        value, tau, slack = self._price(lowest, highest, cutoff)
+        if value >= cutoff:
+            return replace(closed, value=cutoff, bottleneck=lowest)
+        low, found = self._smallest_bottleneck(lowest, highest)
+        pace = self.sub.num_microbatches - 1
+        value, tau = value + pace * max(0.0, low - tau) * ROUNDING, max(tau, low)
+        return Bound(value=value, bottleneck=low, tau=tau, highest=highest, slack=slack, start=found or start)
+
+    def _price(self, low: float, highest: float, cutoff: float) -> tuple[float, float, Floats]:
+        """Return bounds [ns] on the step and on tau if the slowest stage lies in [low, highest], and the slack.
+
+        The rest R bounds tau too: where all positions hold fewer than M micro-batches, the cycle through the whole
+        pipeline says tau >= (sum_s t_s + sum_s (x_s + y_s)) / (w_0 - w_{P-1} + 1).
+        """
+        pace = self.sub.num_microbatches - 1
+        tau = max(low, self._full_run(highest))
+        # A little more than the cutoff, so that what is lost to rounding below does not keep the subproblem open.
+        target = (cutoff + self.sub.rounding) * (2 - ROUNDING) + 1
+        rest, slack = self._rest(highest, target - pace * tau)
+        if not np.isfinite(rest):
+            return np.inf, np.inf, NOTHING
+        held = self.sub.in_flight
+        if held[0] < self.sub.num_microbatches:
+            around = (rest - self._first_sync) / (held[0] - held[-1] + 1)
+            tau = max(tau, around * ROUNDING - self.sub.rounding)
+        return (pace * tau + rest) * ROUNDING - self.sub.rounding, tau, slack
+
+    def _full_run(self, limit: float) -> float:
+        """Return a bound [ns] on tau from the longest run of full positions that no plan can avoid.
+
+        If all positions held as many layers as they can within `limit`, there would be d = sum_s max_c n_max - L too
+        many. So at most d positions are not full, and k = ceil((P - d) / (d + 1)) full ones stand in a row: their cycle
+        takes at least their fastest choices' times and k - 1 of the cheapest transfers.
+        """
+        sub, held = self.sub, self.sub.in_flight
+        most = (self.time <= limit).sum(axis=2)
+        full = most.max(axis=1)
+        spare = int(full.sum()) - sub.num_layers
+        if held[0] >= sub.num_microbatches or sub.num_stages == 1 or not 0 <= spare < sub.num_stages or full.min() == 0:
+            return 0.0
+        run = -(-(sub.num_stages - spare) // (spare + 1))
+        last = np.take_along_axis(self.time, (full - 1)[:, None, None], axis=2)[:, :, 0]
+        sums = np.concatenate([[0], np.cumsum(np.where(most == full[:, None], last, NEVER).min(axis=1))])
+        hops = int((sub.hops[0] + sub.hops[1]).min()) * (run - 1)
+        weights = np.array([held[s] - held[s + run - 1] + 1 for s in range(sub.num_stages - run + 1)])
+        return float(((sums[run:] - sums[:-run] + hops) / weights).min()) * ROUNDING
+
+    def split(self, bound: Bound, cutoff: float, low: float) -> Bound:
+        """Return `bound` made tighter by taking apart the bottlenecks from `low`, a bound on tau, to the highest.
+
+        A bottleneck lies at or above the slowest stage's time, so within [v_i, v_{i+1}) of the sorted times only
+        stages up to v_i are allowed: the step is at least (M - 1) v_i + rest(v_i).
+        """
+        times = np.unique(self.time[(self.time >= low) & (self.time <= bound.highest)])
+        if not len(times):
+            return replace(bound, value=cutoff, bottleneck=low, tau=low)
+        kept = []
+        for piece in np.array_split(times, min(PIECES, len(times))):
+            value, tau, slack = self._price(max(low, float(piece[0])), float(piece[-1]), cutoff)
+            if value < cutoff:
+                kept.append((value, tau, float(piece[-1]), slack))
+        if not kept:
+            return replace(bound, value=cutoff, bottleneck=low, tau=low)
+        value, tau, highest = min(k[0] for k in kept), min(k[1] for k in kept), kept[-1][2]
+        # A column's slack is measured against its piece's own bound; what must not shrink is the room to the cutoff.
+        slack = np.minimum.reduce([k[3] + (k[0] - value) for k in kept])
+        return replace(bound, value=value, bottleneck=low, tau=tau, highest=highest, slack=slack)
+
+    def _smallest_bottleneck(self, lowest: float, highest: float) -> tuple[float, Assignment | None]:
+        """Return a bound [ns] on the slowest stage between two valid ones, and a plan if one was met on the way."""
+        start = None
+        low, high = max(lowest, float(self.time.min(axis=(1, 2)).max())), highest
         while high - low > PRECISION * high:
             middle = (low + high) / 2
             possible, found = self._possible(middle)

@@ -61,11 +61,13 @@ def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[n
 def table_bounds(
     table: Table,
     num_layers: int,
-    stages: NDArray[np.int64],
+    counts: NDArray[np.int64],
     usage: NDArray[np.int64],
     capacity: NDArray[np.int64],
 ) -> tuple[Floats, Floats]:
-    """Return bounds [ns] for each P of `stages` on tau and on the rest of the step, memory and recompute included.
+    """Return bounds [ns] for each P on tau and on the rest of the step, memory and recompute included.
+
+    `counts` are (P, F), as `held_counts` returns them.
 
     Positions are priced as middle stages, which are the cheapest; infinite where the layers cannot be held.
     """
@@ -74,8 +76,7 @@ def table_bounds(
     fits = time < NEVER
     rates = np.where(fits, layers / np.maximum(time, 1), -np.inf).max(axis=2)
     most = np.where(fits, layers, 0).max(axis=(1, 2))
-    counts = held_counts(table.family, stages, table.in_flights)
     possible = (counts @ most >= num_layers) & (counts @ (most == 0) == 0)
     rate = best_rates(rates, counts, usage, capacity)
     pace = np.where(possible & (rate > 0), num_layers / np.maximum(rate, 1e-300), np.inf)
-    return pace, np.full(len(stages), num_layers * np.where(fits, time / layers, np.inf).min())
+    return pace, np.full(len(counts), num_layers * np.where(fits, time / layers, np.inf).min())

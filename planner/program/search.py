@@ -21,7 +21,7 @@ from planner.candidates import NEVER, Family, Space, Table
 from planner.domain.progress import Reporter
 from planner.program.bounds import ROUNDING, Bound, Bounder
 from planner.program.incumbent import uniform_starts
-from planner.program.rates import best_rates, table_bounds
+from planner.program.rates import best_rates, held_counts, table_bounds
 from planner.program.subproblem import Assignment, Subproblem, build_subproblem, evaluate
 from planner.units import NANOSECOND
 
@@ -108,16 +108,14 @@ class Search:
         self.space, self.gap = space, gap
         self.reporter = reporter or Reporter()
         self.result = Result()
+        self.best = np.inf
+        """[ns] the best objective so far."""
+        self._held: dict[tuple[object, ...], NDArray[np.int64]] = {}
         self._started = time.monotonic()
         self._deadline = self._started + time_limit if time_limit > 0 else np.inf
         self._queue: list[tuple[float, int, _Open]] = []
         self._sequence = count()
         self._proved = np.inf
-
-    @property
-    def best(self) -> float:
-        """[ns] the best objective so far."""
-        return min((found.objective for found in self.result.found), default=np.inf)
 
     @property
     def cutoff(self) -> float:
@@ -215,15 +213,16 @@ class Search:
         """Refine a family: price it, look for uniform plans, and open its subproblems."""
         space, family = self.space, entry.family
         table = space.table(family)
-        for start in uniform_starts(space, table, entry.stages):
-            self._meet(*start)
         capacity = space.capacity // family.num_replicas
         usage = space.usage[:, list(family.restriction.choices)]
-        paces, rests = table_bounds(table, space.model.num_layers, entry.stages, usage, capacity)
+        counts = self._held_counts(table, entry.stages)
+        paces, rests = table_bounds(table, space.model.num_layers, counts, usage, capacity)
         possible = np.isfinite(paces)
         self.result.unfit += int((~possible).sum())
         bounds = np.where(possible, (family.num_microbatches - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
-        for index in range(len(entry.stages)):
+        for start in uniform_starts(space, table, entry.stages[bounds < self.best]):
+            self._meet(*start)
+        for index in np.flatnonzero(possible).tolist():
             part = slice(index, index + 1)
             yield replace(
                 entry,
@@ -235,6 +234,13 @@ class Search:
                 table=table,
             )
 
+    def _held_counts(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many positions hold how many micro-batches; families with the same M share the answer."""
+        key = (table.family.schedule.name, table.family.num_microbatches, len(table.in_flights), tuple(stages.tolist()))
+        if key not in self._held:
+            self._held[key] = held_counts(table.family, stages, table.in_flights)
+        return self._held[key]
+
     def _bound(self, entry: _Open, known: float) -> Iterator[_Open]:
         """Refine a subproblem: bound it by its bottleneck and Lagrangian."""
         assert entry.table is not None
@@ -243,11 +249,11 @@ class Search:
         # What is known bounds the rest as well: a slower bottleneck than this cannot end below the cutoff.
         highest = (cutoff - float(entry.rests[0])) / pace if pace and np.isfinite(cutoff) else np.inf
         sub = build_subproblem(self.space, entry.table, int(entry.stages[0]), min(highest, float(NEVER)))
-        bound = Bounder(sub).bound(cutoff, highest)
+        bound = Bounder(sub).bound(cutoff, highest, float(entry.paces[0]))
         if bound.start is not None:
             self._meet(sub, bound.start)
         if bound.value >= cutoff:
-            self._close(entry, max(cutoff, known), min(bound.bottleneck, bound.highest))
+            self._close(entry, max(cutoff, known), bound.bottleneck)
             return
         yield replace(entry, sub=sub, bound=replace(bound, value=max(bound.value, known)))
 
@@ -258,16 +264,20 @@ class Search:
         assert entry.sub is not None
         assert entry.bound is not None
         bound, cutoff, pace = entry.bound, self.cutoff, entry.family.num_microbatches - 1
-        rest = bound.value - pace * bound.bottleneck
+        rest = bound.value - pace * bound.tau
         highest = min(bound.highest, (cutoff - rest) / pace) if pace else bound.highest
         low, start = smallest_bottleneck(entry.sub, bound.bottleneck, highest)
         if start is not None:
             self._meet(entry.sub, start)
-        value = rest + pace * low
-        if value >= cutoff:
-            self._close(entry, cutoff, low)
+        if not np.isfinite(low):
+            self._close(entry, cutoff, highest)
             return
-        yield replace(entry, exact=True, bound=replace(bound, value=value, bottleneck=low, start=start or bound.start))
+        tight = Bounder(entry.sub).split(replace(bound, highest=highest), self.cutoff, low)
+        if tight.value >= self.cutoff:
+            self._close(entry, self.cutoff, low)
+            return
+        value = max(tight.value, bound.value)
+        yield replace(entry, exact=True, bound=replace(tight, value=value, start=start or bound.start))
 
     def _solve(self, entry: _Open) -> Iterator[_Open]:
         """Refine a subproblem by CP-SAT: to its optimum, or to a better bound where that takes more work than allowed."""
@@ -296,4 +306,6 @@ class Search:
         self.result.replay_bound = min(self.result.replay_bound, least * ROUNDING - entry.family.num_microbatches)
 
     def _meet(self, sub: Subproblem, assignment: Assignment) -> None:
-        self.result.found.append(Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment)))
+        found = Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment))
+        self.result.found.append(found)
+        self.best = min(self.best, found.objective)

@@ -72,7 +72,7 @@ def solve(
     variables = build(sub, columns, horizon)
     variables.model.add(objective(variables) <= int(cutoff))
     if sub.num_microbatches > 1:
-        variables.model.add(variables.tau >= int(bound.bottleneck))
+        variables.model.add(variables.tau >= int(bound.tau))
     if bound.start is not None:
         for column, taken in variables.taken.items():
             hinted = (bound.start.choices[column.position], bound.start.layers[column.position])
