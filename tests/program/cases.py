@@ -1,0 +1,102 @@
+"""Random problems with their proved optimum, judged once for all tests of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+
+from builders import Planning, drawn
+from exhaustive import Exhaustive, Plans, Setting
+from planner.candidates import Family, Space
+from planner.errors import NoFeasiblePlan
+from planner.program import Result, Search
+from planner.program.subproblem import Subproblem, build_subproblem
+from planner.program.variables import Column
+from planner.units import NANOSECOND
+
+
+@cache
+def judge(seed: int, target: bool = False, most_devices: int = 8, most_layers: int = 8) -> Exhaustive:
+    return Exhaustive(drawn(seed, target=target, most_devices=most_devices, most_layers=most_layers))
+
+
+@cache
+def optimum(seed: int, target: bool = False) -> float:
+    """Return [ns] the smallest objective of a problem."""
+    return judge(seed, target).optimum / NANOSECOND
+
+
+def searched(asked: Planning, gap: float = 0.0) -> Result:
+    """Return what the search knows; nothing found where there is not even a choice."""
+    try:
+        return Search(asked.space, gap).run()
+    except NoFeasiblePlan:
+        return Result()
+
+
+def allowance(num_microbatches: int, num_stages: int) -> int:
+    """Return [ns] by which prices in whole nanoseconds may raise an objective: some 5 a micro-batch and a stage."""
+    return 5 * (num_microbatches + num_stages) + 5
+
+
+def largest_allowance(asked: Planning) -> int:
+    return allowance(asked.job.global_batch, asked.model.num_layers)
+
+
+def families(space: Space) -> Iterator[tuple[Family, int]]:
+    """Yield each family with each of its numbers of stages."""
+    for family in space.families:
+        yield from ((family, stages) for stages in space.stage_counts(family) if space.allows_stages(stages))
+
+
+def plans_of(exhaustive: Exhaustive, family: Family, stages: int) -> Plans:
+    """Return all plans of a subproblem."""
+    return exhaustive.plans(
+        Setting(
+            family.schedule.name,
+            family.zero_stage,
+            family.num_replicas,
+            family.micro_batch,
+            family.num_microbatches,
+            stages,
+            family.restriction.recompute,
+        )
+    )
+
+
+def subproblems(seed: int, most_devices: int = 8, most_layers: int = 8) -> Iterator[tuple[Subproblem, Plans]]:
+    """Yield the subproblems of a random problem that have plans, with all of these."""
+    exhaustive = judge(seed, most_devices=most_devices, most_layers=most_layers)
+    if not exhaustive.options:
+        return
+    space = exhaustive.asked.space
+    assert [(c.group.name, c.width) for c in space.choices] == [(o.group.name, o.width) for o in exhaustive.options]
+    tables = {}
+    for family, stages in families(space):
+        plans = plans_of(exhaustive, family, stages)
+        if len(plans.layers):
+            if family not in tables:
+                tables = {family: space.table(family)}
+            yield build_subproblem(space, tables[family], stages), plans
+
+
+def all_columns(sub: Subproblem) -> list[Column]:
+    """Return every column that fits."""
+    found = (sub.positions.time < 2**60).nonzero()
+    return [Column(int(s), int(c), int(n) + 1) for s, c, n in zip(*found, strict=True)]
+
+
+def columns_of(plans: Plans, row: int) -> list[Column]:
+    """Return the columns that one plan takes."""
+    return [
+        Column(position, int(option), int(layers))
+        for position, (option, layers) in enumerate(zip(plans.options[row], plans.layers[row], strict=True))
+    ]
+
+
+def best_row(plans: Plans) -> tuple[int, float]:
+    """Return which plan is best and its objective [ns]."""
+    row = int(np.argmin(plans.objectives))
+    return row, float(plans.objectives[row]) / NANOSECOND

@@ -1,0 +1,425 @@
+"""Every plan of a small problem, priced and compared without the program: the judge of `planner.program`.
+
+Nothing here is shared with the program or its candidates but the formulas for the time and memory of one stage. Plans
+are left out only where they do not fit, or where the docstring of `Exhaustive` says that another is at least as good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from builders import Planning
+from planner.costs.hop import StageEnd, hop_time
+from planner.costs.stage import (
+    LayerCosts,
+    backward_time,
+    forward_time,
+    layer_costs,
+    stage_memory,
+    stage_terms,
+    sync_time,
+)
+from planner.domain.cluster import DeviceGroup
+from planner.domain.plan import Plan, Stage, Strategy
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all stages of a plan share."""
+
+    schedule: str
+    zero: int
+    replicas: int
+    micro_batch: int
+    microbatches: int
+    stages: int
+    recompute: str
+    """``any``, or the policy of every layer."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """How one replica of a stage may be spread."""
+
+    group: DeviceGroup
+    width: int
+
+    @property
+    def strategy(self) -> Strategy:
+        """The same as the planner writes it."""
+        return Strategy(degrees=(("tp", self.width),), sequence_parallel=True) if self.width > 1 else Strategy()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A base policy and how many layers are recomputed, by index into the prices of a stage."""
+
+    policy: str
+    recomputed: int
+
+
+@dataclass(frozen=True)
+class Plans:
+    """All plans of one setting that fit: arrays over (plan, position) in seconds."""
+
+    setting: Setting
+    options: Counts
+    layers: Counts
+    variants: Counts
+    forward: Floats
+    backward: Floats
+    sync: Floats
+    ahead: Floats
+    back: Floats
+
+    @property
+    def bottlenecks(self) -> Floats:
+        """[s] tau of every plan."""
+        return bottlenecks(self)
+
+    @property
+    def slowest_stages(self) -> Floats:
+        """[s] the largest stage time of every plan."""
+        slowest: Floats = (self.forward + self.backward).max(axis=1)
+        return slowest
+
+    @property
+    def objectives(self) -> Floats:
+        """[s] the step as in the design: (M-1) tau + sum t + sum (x + y) + max_s (sync_s - sum_{j<s} (b_j + y_j))."""
+        setting = self.setting
+        fill = (self.forward + self.backward).sum(axis=1) + (self.ahead + self.back).sum(axis=1)
+        last = self.sync[:, 0].copy()
+        earlier = np.zeros(len(last))
+        for position in range(1, setting.stages):
+            earlier = earlier + self.backward[:, position - 1] + self.back[:, position - 1]
+            last = np.maximum(last, self.sync[:, position] - earlier)
+        total: Floats = (setting.microbatches - 1) * self.bottlenecks + fill + last
+        return total
+
+
+def bottlenecks(plans: Plans) -> Floats:
+    """Return [s] tau: gpipe paces both ways apart; 1f1b also waits for every cycle of s <= e with w_s < M."""
+    setting, ahead, back = plans.setting, plans.ahead, plans.back
+    if setting.schedule == "gpipe":
+        forward, backward = plans.forward.max(axis=1), plans.backward.max(axis=1)
+        if setting.stages > 1:
+            forward, backward = np.maximum(forward, ahead.max(axis=1)), np.maximum(backward, back.max(axis=1))
+        both: Floats = forward + backward
+        return both
+    time = plans.forward + plans.backward
+    tau = time.max(axis=1)
+    for start, end in combinations(range(setting.stages), 2):
+        tau = np.maximum(tau, np.maximum(ahead[:, start], back[:, start])) if end == start + 1 else tau
+        if min(setting.microbatches, setting.stages - start) < setting.microbatches:
+            # w_s < M, hence w_s = P - s and w_e = P - e
+            inside = time[:, start : end + 1].sum(axis=1) + (ahead + back)[:, start:end].sum(axis=1)
+            tau = np.maximum(tau, inside / (end - start + 1))
+    return tau
+
+
+class Exhaustive:
+    """All plans of a problem.
+
+    Without `thorough`, plans are left out that cannot be better than one that stays: ZeRO stages of a single replica are
+    the same, so are schedules of a single stage or micro-batch (gpipe may hold more), and of the recompute of a stage
+    the one with the shortest backward pass is best, for it shortens the fill by as much as it may lengthen the end.
+    """
+
+    def __init__(self, asked: Planning, *, thorough: bool = False) -> None:
+        """Find the options and settings that the job admits."""
+        self.asked, self.thorough = asked, thorough
+        self.options = tuple(self._options())
+        self._layer_costs: dict[tuple[int, int], LayerCosts] = {}
+        self._stage: dict[tuple[object, ...], tuple[Floats, ...]] = {}
+        longest = asked.model.num_layers
+        self.variants = tuple(Variant(policy, k) for policy in ("none", "selective") for k in range(longest + 1))
+
+    @property
+    def optimum(self) -> float:
+        """[s] the smallest objective, infinite if nothing fits."""
+        return min((float(plans.objectives.min()) for plans in self.all_plans()), default=np.inf)
+
+    def all_plans(self) -> Iterator[Plans]:
+        """Yield the plans of every setting that has any."""
+        for setting in self.settings():
+            plans = self.plans(setting)
+            if len(plans.layers):
+                yield plans
+
+    def _allowed(self, subject: str, value: int) -> bool:
+        for constraint in self.asked.job.constraints:
+            if constraint.subject == subject:
+                limit = int(constraint.value)
+                holds = {
+                    "=": value == limit,
+                    "!=": value != limit,
+                    "<=": value <= limit,
+                    ">=": value >= limit,
+                }
+                if not holds[constraint.operator]:
+                    return False
+        return True
+
+    def _options(self) -> Iterator[Option]:
+        asked = self.asked
+        unused = {c.subject.removeprefix("group ") for c in asked.job.constraints if c.value == "unused"}
+        counts = [count for layer in (asked.model.body,) for _, count in layer.limits()]
+        for group in asked.cluster.groups:
+            if group.name in unused:
+                continue
+            for width in range(1, group.devices_per_node + 1):
+                divides = all(count % width == 0 for count in [*counts, asked.job.sequence])
+                if divides and self._allowed("tp", width):
+                    yield Option(group, width)
+
+    def settings(self) -> Iterator[Setting]:
+        """Yield everything that all stages share, as the job and the target admit it."""
+        if not self.options:
+            return
+        asked, can = self.asked, self.asked.target.can if self.asked.target else None
+        batch, most = asked.job.global_batch, min(asked.model.num_layers, asked.cluster.num_devices)
+        asked_schedule = [c.value for c in asked.job.constraints if c.subject == "schedule"]
+        schedules = [name for name in ("1f1b", "gpipe") if not asked_schedule or name in asked_schedule]
+        schedules = [name for name in schedules if can is None or name in can.schedules]
+        recomputes = self._recomputes()
+        for replicas in (d for d in range(1, batch + 1) if batch % d == 0 and self._allowed("dp", d)):
+            for samples in (b for b in range(1, batch // replicas + 1) if batch // replicas % b == 0):
+                if not self._allowed("micro_batch", samples):
+                    continue
+                for stages in (p for p in range(1, most + 1) if self._allowed("pp", p)):
+                    zeros = [zero for zero in range(4) if self._allowed("zero", zero)]
+                    if can is not None:
+                        zeros = [z for z in zeros if z in (can.zero_stages if stages == 1 else can.zero_stages_pipeline)]
+                    alike = schedules
+                    if not self.thorough:
+                        zeros = zeros[:1] if replicas == 1 else zeros
+                        alike = schedules[:1] if stages == 1 or replicas * samples == batch else schedules
+                    for schedule, zero, recompute in product(alike, zeros, recomputes):
+                        count = batch // replicas // samples
+                        yield Setting(schedule, zero, replicas, samples, count, stages, recompute)
+
+    def _recomputes(self) -> list[str]:
+        """Return ``any``, or the uniform policies if the job names some or the target carries no others."""
+        written = [c for c in self.asked.job.constraints if c.subject == "recompute"]
+        policies = ["none", "selective", "full"]
+        for constraint in written:
+            policies = [p for p in policies if (p == constraint.value) == (constraint.operator == "=")]
+        can = self.asked.target.can if self.asked.target else None
+        return policies if written or (can and not (can.uneven_recompute and can.partial_recompute)) else ["any"]
+
+    def plans(self, setting: Setting) -> Plans:
+        """Return all plans of a setting that fit."""
+        sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(-1, setting.stages)
+        splits = self._splits(setting.stages)
+        priced = [self._prices(setting, position) for position in range(setting.stages)]
+        hops = self._hops(setting)
+        shape = (len(sequences), len(splits))
+        rows = np.ones(shape, dtype=bool)
+        for position, (forward, _, _, _) in enumerate(priced):
+            fits = np.isfinite(forward[0]) if not self.thorough else np.isfinite(forward).any(axis=0)
+            rows &= fits[sequences[:, None, position], splits[None, :, position] - 1]
+        which, split = rows.nonzero()
+        options, layers = sequences[which], splits[split]
+        variants = np.zeros_like(options)
+        if self.thorough:
+            options, layers, variants = self._with_variants(priced, options, layers)
+        at = [(variants[:, s], options[:, s], layers[:, s] - 1) for s in range(setting.stages)]
+        named = [np.stack([priced[s][part][at[s]] for s in range(setting.stages)], axis=1) for part in range(4)]
+        ahead, back = (hops[way][options[:, :-1], options[:, 1:]] for way in (0, 1))
+        return Plans(
+            setting=setting,
+            options=options,
+            layers=layers,
+            variants=named[3].astype(np.int64),
+            forward=named[0],
+            backward=named[1],
+            sync=named[2],
+            ahead=ahead,
+            back=back,
+        )
+
+    @staticmethod
+    def _with_variants(
+        priced: list[tuple[Floats, ...]], options: Counts, layers: Counts
+    ) -> tuple[Counts, Counts, Counts]:
+        """Repeat each plan for every recompute of every stage that fits."""
+        chosen = np.zeros((len(options), 0), dtype=np.int64)
+        for position, (forward, _, _, _) in enumerate(priced):
+            fits = np.isfinite(forward[:, options[:, position], layers[:, position] - 1])
+            variant, row = fits.nonzero()
+            options, layers, chosen = options[row], layers[row], np.hstack([chosen[row], variant[:, None]])
+        return options, layers, chosen
+
+    def _splits(self, stages: int) -> Counts:
+        """Return (split, position): all ways of giving each stage at least one layer."""
+        total = self.asked.model.num_layers
+        chosen = list(combinations(range(1, total), stages - 1))
+        cuts = np.array(chosen, dtype=np.int64).reshape(len(chosen), stages - 1)
+        edges = np.hstack([np.zeros((len(cuts), 1), np.int64), cuts, np.full((len(cuts), 1), total)])
+        splits: Counts = np.diff(edges, axis=1)
+        if self.asked.target is not None and not self.asked.target.can.uneven_layers:
+            splits = splits[(splits == splits[:, :1]).all(axis=1)]
+        return splits
+
+    def sequences(self, replicas: int, stages: int) -> list[tuple[int, ...]]:
+        """Return all choices of an option for each position that the devices admit."""
+        found: list[tuple[int, ...]] = []
+        most = min([self.asked.cluster.num_devices, *self._device_limits()])
+
+        def grow(chosen: tuple[int, ...], used: int) -> None:
+            if len(chosen) == stages:
+                if self._carried(chosen):
+                    found.append(chosen)
+                return
+            for index, option in enumerate(self.options):
+                more = used + replicas * option.width
+                if more + replicas * (stages - len(chosen) - 1) > most:
+                    continue
+                if self._placed((*chosen, index), replicas):
+                    grow((*chosen, index), more)
+
+        grow((), 0)
+        return found
+
+    def _device_limits(self) -> list[int]:
+        return [int(c.value) for c in self.asked.job.constraints if c.subject == "devices" and c.operator == "<="]
+
+    def _placed(self, chosen: tuple[int, ...], replicas: int) -> bool:
+        for group in self.asked.cluster.groups:
+            blocks = [self.options[i].width for i in chosen if self.options[i].group is group] * replicas
+            nodes = (group.devices_per_node,) * group.num_nodes
+            if sum(blocks) > group.num_devices or not packs(tuple(sorted(blocks, reverse=True)), nodes):
+                return False
+        return True
+
+    def _carried(self, chosen: tuple[int, ...]) -> bool:
+        """Tell whether the target can run stages as unlike as these."""
+        if self.asked.target is None:
+            return True
+        can, used = self.asked.target.can, [self.options[index] for index in chosen]
+        same_group = len({option.group.name for option in used}) == 1
+        widths = {option.width for option in used}
+        return (
+            (can.mixed_devices or same_group)
+            and (can.uneven_tensor_parallel or len(widths) == 1)
+            and (can.tensor_parallel or widths == {1})
+        )
+
+    def _prices(self, setting: Setting, position: int) -> tuple[Floats, ...]:
+        """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""
+        held = setting.microbatches
+        if setting.schedule == "1f1b":
+            held = min(held, setting.stages - position)
+        first, last = position == 0, position == setting.stages - 1
+        key = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute, held, first, last)
+        if key not in self._stage:
+            options = [self._option_prices(setting, index, held, first, last) for index in range(len(self.options))]
+            self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
+        return self._stage[key]
+
+    def _option_prices(
+        self, setting: Setting, index: int, held: int, first: bool, last: bool
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the same of one option over (variant, n - 1)."""
+        asked, option = self.asked, self.options[index]
+        key = (index, setting.micro_batch)
+        if key not in self._layer_costs:
+            self._layer_costs[key] = layer_costs(
+                asked.model, asked.job, asked.framework, option.group, option.strategy, setting.micro_batch
+            )
+        longest = asked.model.num_layers
+        layers, recomputed = np.arange(1, longest + 1)[None, :], np.arange(longest + 1)[:, None]
+        limit = option.group.device.memory * (1 - asked.job.headroom)
+        parts = []
+        for policy in ("none", "selective"):
+            terms = stage_terms(
+                self._layer_costs[key],
+                asked.job,
+                asked.framework,
+                policy=policy,
+                num_replicas=setting.replicas,
+                zero_stage=setting.zero,
+                first=first,
+                last=last,
+            )
+            memory = sum(size for _, size in stage_memory(terms, layers, recomputed, held))
+            admitted = {
+                "any": recomputed <= layers,
+                policy: recomputed == 0 * layers,
+                "full": (recomputed == layers) & (policy == "none"),
+            }.get(setting.recompute, np.zeros((longest + 1, longest), dtype=bool))
+            fits = admitted & (memory <= limit)
+            backward = backward_time(terms, layers, recomputed)
+            sync = np.broadcast_to(sync_time(terms, layers, backward), fits.shape)
+            forward = np.broadcast_to(forward_time(terms, layers), fits.shape)
+            parts.append(tuple(np.where(fits, part, np.inf) for part in (forward, backward, sync)))
+        forward, backward, sync = (np.concatenate(both) for both in zip(*parts, strict=True))
+        variant = np.broadcast_to(np.arange(len(forward), dtype=float)[:, None], forward.shape)
+        if self.thorough:
+            return forward, backward, sync, variant
+        best, column = backward.argmin(axis=0), np.arange(longest)
+        return tuple(part[best, column][None] for part in (forward, backward, sync, variant))  # type: ignore[return-value]
+
+    def _hops(self, setting: Setting) -> Floats:
+        """Return (2, option, option) [s]: over a joint from the row's option to the column's, forward and backward."""
+        asked = self.asked
+        key = ("hops", setting.replicas, setting.micro_batch)
+        if key not in self._stage:
+            ends = [
+                StageEnd(group=option.group, strategy=option.strategy, num_replicas=setting.replicas)
+                for option in self.options
+            ]
+            rest = (asked.cluster, asked.model, asked.job, asked.framework, setting.micro_batch)
+            ahead = np.array([[hop_time(here, there, *rest) for there in ends] for here in ends])
+            self._stage[key] = (ahead.reshape(len(ends), len(ends)),)
+        (ahead,) = self._stage[key]
+        return np.stack([ahead, ahead.T])
+
+    def plan(self, plans: Plans, row: int) -> Plan:
+        """Return one of the plans as the planner writes it."""
+        setting, stages, first = plans.setting, [], 0
+        for option, layers, variant in zip(plans.options[row], plans.layers[row], plans.variants[row], strict=True):
+            chosen, how = self.options[option], self.variants[variant]
+            stages.append(
+                Stage(
+                    group=chosen.group.name,
+                    first_layer=first,
+                    last_layer=first + int(layers) - 1,
+                    strategy=chosen.strategy,
+                    recompute=how.policy,
+                    num_recomputed=how.recomputed,
+                )
+            )
+            first += int(layers)
+        return Plan(
+            stages=tuple(stages),
+            schedule=setting.schedule,
+            num_replicas=setting.replicas,
+            micro_batch=setting.micro_batch,
+            num_microbatches=setting.microbatches,
+            zero_stage=setting.zero,
+        )
+
+
+@cache
+def packs(blocks: tuple[int, ...], nodes: tuple[int, ...]) -> bool:
+    """Tell whether blocks, largest first, go into nodes of these free sizes: every place of every block is tried."""
+    if not blocks:
+        return True
+    block, rest = blocks[0], blocks[1:]
+    tried = set()
+    for index, free in enumerate(nodes):
+        if free >= block and free not in tried:
+            tried.add(free)
+            if packs(rest, tuple(sorted((*nodes[:index], free - block, *nodes[index + 1 :]), reverse=True))):
+                return True
+    return False
