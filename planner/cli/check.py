@@ -77,8 +77,7 @@ def _judge(source: str, other: Cluster | None) -> Judged:
     from planner.pipeline import judge
 
     prediction, problems, notes = judge(file, other)
-    edited = tuple(f"the embedded {part} was changed after the plan was made" for part in file.edited)
-    return Judged(source, file, prediction, problems, (*notes, *(text for text in edited if text not in notes)))
+    return Judged(source, file, prediction, problems, notes)
 
 
 def _tell(one: Judged) -> None:

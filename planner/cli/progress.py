@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from planner.pipeline import Reporter
+from planner.domain.progress import Reporter
 from planner.report.explain import progress_line
 from planner.report.layout import cut
 from planner.report.terminal import page_width

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem
+from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, Shortage
 from planner.report.figures import count, gib, plural, seconds
 from planner.report.layout import WIDTH, bullet, labelled, table, wrapped_rows
 
@@ -40,13 +39,11 @@ def check_text(
 def no_plan_text(error: NoFeasiblePlan, width: int = WIDTH) -> str:
     """Return why no plan exists: which limit binds, by how much, and what would help."""
     lines = [f"planner: no feasible plan: {error}"]
-    shortage = getattr(error, "shortage", None)
-    if shortage is not None:
-        lines += labelled("misses", _shortage(shortage), width)
-    repairs = tuple(getattr(error, "repairs", ()))
-    if repairs:
+    if error.shortage is not None:
+        lines += labelled("misses", _shortage(error.shortage), width)
+    if error.repairs:
         head = ["change", "step", "effect"]
-        rows = [[repair.change, _step(repair), repair.effect] for repair in repairs]
+        rows = [[repair.change, _step(repair), repair.effect] for repair in error.repairs]
         lines += ["what would help, cheapest first"]
         lines += table(head, wrapped_rows(head, rows, width, indent=2), right="step", indent=2)
     lines += rejection_lines(error.rejections, width)
@@ -59,7 +56,7 @@ def no_time_text(error: NoPlanInTime) -> str:
     return f"planner: no plan was found in time: {error}{bound}\n"
 
 
-def _shortage(shortage: Any) -> str:
+def _shortage(shortage: Shortage) -> str:
     text = (
         f"{gib(shortage.missing_bytes)} GiB in stage {shortage.stage} of {shortage.num_stages} on {shortage.group}: "
         f"it needs {gib(shortage.needed_bytes)} GiB of a device, {gib(shortage.limit_bytes)} GiB may be used"
@@ -67,7 +64,7 @@ def _shortage(shortage: Any) -> str:
     return f"{text} ({shortage.description})" if shortage.description else text
 
 
-def _step(repair: Any) -> str:
+def _step(repair: Repair) -> str:
     return seconds(repair.step_time) if repair.step_time else ""
 
 

@@ -83,7 +83,7 @@ def prediction_document(
 
 def no_plan_document(error: NoFeasiblePlan) -> dict[str, Any]:
     """Return why there is no plan."""
-    shortage = getattr(error, "shortage", None)
+    shortage = error.shortage
     document: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "status": "infeasible",
@@ -91,7 +91,7 @@ def no_plan_document(error: NoFeasiblePlan) -> dict[str, Any]:
         "rejections": _rejections(tuple(error.rejections.items())),
         "repairs": [
             {"change": repair.change, "effect": repair.effect, "step_time_s": float(repair.step_time)}
-            for repair in getattr(error, "repairs", ())
+            for repair in error.repairs
         ],
     }
     if shortage is not None:

@@ -20,7 +20,6 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     stub = Pipeline()
     monkeypatch.setitem(sys.modules, "planner.pipeline", stub)
     monkeypatch.setattr(planner, "pipeline", stub, raising=False)
-    monkeypatch.delitem(sys.modules, "planner.cli.progress", raising=False)
     return stub
 
 

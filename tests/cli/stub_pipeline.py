@@ -34,17 +34,8 @@ class WhyNot:
     differences: tuple[tuple[str, float, float], ...]
 
 
-class Reporter:
-    """Takes what a search tells of its progress."""
-
-    def progress(self, phase: str, open_sets: int, best: float, bound: float) -> None:
-        """Do nothing."""
-
-
 class Pipeline(types.ModuleType):
     """Stands for ``planner.pipeline``; a test sets `failure`, `status`, `problems` or `notes`."""
-
-    Reporter = Reporter
 
     def __init__(self) -> None:
         """Answer well."""

@@ -10,7 +10,7 @@ import pytest
 import transcripts
 from planner.domain.job import Constraint
 from planner.domain.prediction import Outcome
-from planner.errors import NoFeasiblePlan, Problem
+from planner.errors import NoFeasiblePlan, Problem, Repair, Shortage
 from planner.report.explain import binding, explain_text, progress_line
 from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
@@ -38,26 +38,16 @@ class WhyNot:
     differences: tuple[tuple[str, float, float], ...]
 
 
-@dataclass(frozen=True)
-class Shortage:
-    """By how much the best candidate misses, as the pipeline gives it."""
-
-    missing_bytes: float = 3 * GIB
-    stage: int = 2
-    num_stages: int = 8
-    group: str = "a100"
-    needed_bytes: float = 75 * GIB
-    limit_bytes: float = 72 * GIB
-    description: str = "tp 8, full recompute, ZeRO 1"
-
-
-@dataclass(frozen=True)
-class Repair:
-    """A change that would help, as the pipeline gives it."""
-
-    change: str
-    effect: str
-    step_time: float
+SHORTAGE = Shortage(
+    missing_bytes=3 * GIB,
+    stage=2,
+    num_stages=8,
+    group="a100",
+    needed_bytes=75 * GIB,
+    limit_bytes=72 * GIB,
+    description="tp 8, full recompute, ZeRO 1",
+)
+"""By how much the best candidate misses."""
 
 
 class Terminal(io.StringIO):
@@ -111,14 +101,12 @@ def test_an_explanation_compares(small: Case) -> None:
 
 def test_no_plan_says_what_binds_and_what_would_help() -> None:
     """By how much it misses, what would help, and the counted rejections, the most frequent first."""
-    error = NoFeasiblePlan("memory binds", {"tp=16 does not divide 8 kv heads": 212, "memory": 1000})
-    plain = no_plan_text(error)
-    assert plain.index("1,000  memory") < plain.index("212  tp=16")
-    error.shortage = Shortage()  # type: ignore[attr-defined]
-    error.repairs = (Repair("headroom 5%", "leaves 4 GiB less free", 3.5),)  # type: ignore[attr-defined]
-    text = no_plan_text(error)
+    counted = {"tp=16 does not divide 8 kv heads": 212, "memory": 1000}
+    repair = Repair(change="--headroom 0.05", effect="leaves 4 GiB less free", step_time=3.5)
+    text = no_plan_text(NoFeasiblePlan("memory binds", counted, SHORTAGE, [repair]))
+    assert text.index("1,000  memory") < text.index("212  tp=16")
     assert "3.0 GiB in stage 2 of 8 on a100" in text
-    assert "headroom 5%  3.50 s  leaves 4 GiB less free" in text
+    assert "--headroom 0.05  3.50 s  leaves 4 GiB less free" in text
 
 
 def test_problems_are_one_a_line() -> None:
