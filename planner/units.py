@@ -5,7 +5,7 @@ The arithmetic helpers take floats or numpy arrays alike, so that one formula pr
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 KIB = 2**10
 MIB = 2**20
@@ -22,15 +22,16 @@ MICROSECOND = 1e-6
 NANOSECOND = 1e-9
 """[s]"""
 
-Bytes = float
-Seconds = float
-Flop = float
+Bytes: TypeAlias = Any
+"""[bytes] a float, or a numpy array where many layouts are priced at once."""
+Seconds: TypeAlias = Any
+"""[s] a float, or a numpy array where many layouts are priced at once."""
 
 
 def larger(first: Any, second: Any) -> Any:
     """Return the elementwise maximum of two floats or arrays."""
     if isinstance(first, (int, float)) and isinstance(second, (int, float)):
-        return first if first >= second else second
+        return max(first, second)
     import numpy as np
 
     return np.maximum(first, second)

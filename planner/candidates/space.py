@@ -49,9 +49,7 @@ class Space:
         for group in self.cluster.groups:
             indices = tuple(i for i, choice in enumerate(self.choices) if choice.group.name == group.name)
             if indices:
-                found.append(
-                    Slots(choices=indices, num_nodes=group.num_nodes, devices_per_node=group.devices_per_node)
-                )
+                found.append(Slots(choices=indices, num_nodes=group.num_nodes, devices_per_node=group.devices_per_node))
         return tuple(found)
 
     @cached_property
@@ -61,7 +59,7 @@ class Space:
 
     @cached_property
     def usage(self) -> NDArray[np.int64]:
-        """(row, choice) devices that a replica takes from each limit: one row a group, and one for all if that binds."""
+        """(row, choice) devices that a replica takes of each limit: a row a group, and one for all if that binds."""
         rows = np.zeros((len(self.slots), len(self.choices)), dtype=np.int64)
         for row, slots in enumerate(self.slots):
             rows[row, list(slots.choices)] = self.widths[list(slots.choices)]

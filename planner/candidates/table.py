@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ from planner.units import NANOSECOND
 
 Ticks = NDArray[np.int64]
 """[ns]"""
-NEVER = np.int64(2**60)
+NEVER = 2**60
 """[ns] the time of what does not fit."""
 BASE_POLICIES = ("none", "selective")
 
@@ -56,7 +57,8 @@ class Prices:
     @cached_property
     def time(self) -> Ticks:
         """(F, choice, n) forward and backward."""
-        return np.minimum(self.forward + self.backward, NEVER)
+        time: Ticks = np.minimum(self.forward + self.backward, NEVER)
+        return time
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class Table:
     def _price(self, *, first: bool, last: bool) -> Prices:
         """Price a role under each base policy and keep the faster one for every stage."""
         forced = self.family.restriction.recompute
-        bases = ("selective",) if forced == "selective" else ("none",)
+        bases: tuple[str, ...] = ("selective",) if forced == "selective" else ("none",)
         if forced == "any" and any(self._selective_saves(costs) for costs in self._costs):
             bases = BASE_POLICIES
         priced = [self._price_policy(policy, first=first, last=last) for policy in bases]
@@ -244,7 +246,7 @@ def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
     """Return terms whose fields are (choice, 1) arrays, so that the stage's formulas price all choices at once."""
     numeric = [field.name for field in fields(StageTerms) if not field.name.startswith("parts")]
     arrays = {name: np.array([[getattr(term, name)] for term in terms], dtype=float) for name in numeric}
-    return StageTerms(**arrays, parts_layer=(), parts_edge=())  # type: ignore[arg-type] (arrays price like floats)
+    return StageTerms(**cast("dict[str, Any]", arrays), parts_layer=(), parts_edge=())
 
 
 def recompute_needed(
@@ -258,7 +260,7 @@ def recompute_needed(
     never = layers + 1
 
     def needed(count: NDArray[np.int64]) -> NDArray[np.float64]:
-        memory: NDArray[np.float64] = sum(size for _, size in stage_memory(terms, layers, count, in_flight))  # type: ignore[assignment]
+        memory: NDArray[np.float64] = sum(size for _, size in stage_memory(terms, layers, count, in_flight))
         return memory - limits
 
     none = np.zeros_like(layers)

@@ -1,4 +1,4 @@
-"""Time of computations on one device. Sources: the roofline of Williams et al. 2009; efficiencies fitted on public runs."""
+"""Time of computations on one device: a roofline (Williams et al. 2009) with efficiencies from the catalogue."""
 
 from __future__ import annotations
 

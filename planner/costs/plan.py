@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from planner.costs.hop import StageEnd, hop_time
-from planner.costs.stage import StageTerms, backward_time, forward_time, layer_costs, stage_memory, stage_terms, sync_time
+from planner.costs.stage import (
+    StageTerms,
+    backward_time,
+    forward_time,
+    layer_costs,
+    stage_memory,
+    stage_terms,
+    sync_time,
+)
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
 from planner.domain.job import Job
@@ -60,7 +69,7 @@ def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: F
             forward=hop_time(here, there, cluster, model, job, framework, plan.micro_batch),
             backward=hop_time(there, here, cluster, model, job, framework, plan.micro_batch),
         )
-        for here, there in zip(ends, ends[1:], strict=False)
+        for here, there in pairwise(ends)
     )
     return PlanCost(stages=stages, hops=hops, step_overhead=framework.step_overhead)
 

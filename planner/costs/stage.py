@@ -33,7 +33,7 @@ class LayerCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTerms:
-    """Coefficients of a stage's time [s] and memory [bytes]; *edge* is the embedding and the head, where it has them."""
+    """Coefficients of a stage's time [s] and memory [bytes]; *edge* is the embedding and head, where it has them."""
 
     forward_layer: Seconds
     backward_layer: Seconds
@@ -141,10 +141,10 @@ def stage_terms(
 
 def _tied_sync(costs: LayerCosts, exchange: Exchange) -> Seconds:
     """Return the time [s] of the all-reduce of tied gradients between the first and the last stage."""
-    network = costs.group.inter_node if costs.group.num_nodes > 1 else costs.group.intra_node
-    rate = network.rate(costs.group.num_nodes) / costs.group.devices_per_node if costs.group.num_nodes > 1 else 0.0
-    size = exchange.per.sent_gradients * costs.head.tied_parameters
-    return size / (rate or costs.group.intra_node.rate)
+    group = costs.group
+    across = group.inter_node.rate(group.num_nodes) / group.devices_per_node
+    rate = across if group.num_nodes > 1 else group.intra_node.rate
+    return exchange.per.sent_gradients * costs.head.tied_parameters / rate
 
 
 def forward_time(terms: StageTerms, num_layers: Number) -> Seconds:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-Number = Any
+Number: TypeAlias = Any
 """A float, or a numpy array of floats where many layouts are priced at once."""
 
 

@@ -1,4 +1,4 @@
-"""Tensor parallelism: heads, feed-forward width and vocabulary are cut (Shoeybi et al. 2019, Korthikanti et al. 2022)."""
+"""Tensor parallelism: heads, feed-forward width, vocabulary are cut (Shoeybi et al. 2019, Korthikanti et al. 2022)."""
 
 from __future__ import annotations
 

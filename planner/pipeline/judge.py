@@ -27,7 +27,9 @@ def predict_plan(plan: Plan, cluster: Cluster, model: Model, job: Job) -> tuple[
     return predict(plan, costs, cluster, model, job), problems
 
 
-def judge(file: PlanFile, cluster: Cluster | None = None) -> tuple[Prediction | None, tuple[Problem, ...], tuple[str, ...]]:
+def judge(
+    file: PlanFile, cluster: Cluster | None = None
+) -> tuple[Prediction | None, tuple[Problem, ...], tuple[str, ...]]:
     """Return the prediction of a plan file, its problems, and notes; on another `cluster` if one is given.
 
     There is no prediction where the plan is not sound enough to be priced.

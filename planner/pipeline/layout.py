@@ -18,7 +18,12 @@ from planner.specs.layout import PLACE
 if TYPE_CHECKING:
     from planner.specs.layout import Layout
 
-LATER = {"vpp": "interleaved schedules", "ep": "expert parallelism", "etp": "expert parallelism", "cp": "context parallelism"}
+LATER = {
+    "vpp": "interleaved schedules",
+    "ep": "expert parallelism",
+    "etp": "expert parallelism",
+    "cp": "context parallelism",
+}
 """Keys that are read now and planned for later -> what they need."""
 
 
@@ -40,7 +45,9 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
     replicas = layout.dp or max(1, cluster.num_devices // (width * layout.pp))
     if job.global_batch % (layout.mbs * replicas):
         wanted = f"mbs={layout.mbs} times dp={replicas}"
-        problems.append(_problem(f"{wanted} does not divide the global batch of {job.global_batch:,}; change gbs or mbs"))
+        problems.append(
+            _problem(f"{wanted} does not divide the global batch of {job.global_batch:,}; change gbs or mbs")
+        )
     if problems:
         raise SpecError(problems)
     strategy = Strategy(
@@ -100,9 +107,7 @@ def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], model: Model
     return problems
 
 
-def _stages(
-    layout: Layout, strategy: Strategy, replicas: int, cluster: Cluster, model: Model
-) -> tuple[Stage, ...]:
+def _stages(layout: Layout, strategy: Strategy, replicas: int, cluster: Cluster, model: Model) -> tuple[Stage, ...]:
     """Cut the layers as evenly as they go, earlier stages taking what is left over, and fill the groups in order."""
     base, left = divmod(model.num_layers, layout.pp)
     free = [group.num_devices for group in cluster.groups]

@@ -62,7 +62,7 @@ def _rough_plan(
 def _shortage(
     cluster: Cluster, model: Model, job: Job, framework: Framework, target: Framework | None
 ) -> Shortage | None:
-    """Find, by bisection on the size of all devices, the plan that needs the smallest ones; None if memory is not it."""
+    """Find by bisection on all devices' memory the plan that needs the least; None if memory is not the trouble."""
     low, high = 1.0, 1.0
     nearest = None
     while nearest is None:

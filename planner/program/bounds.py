@@ -4,7 +4,8 @@ For a bottleneck t, let n_max(s, c, t) be the most layers that position s holds 
 
     sum_s max_c [ n_max(s, c, t) - pi . usage_c ] + pi . capacity >= L        for every pi >= 0
 
-is necessary for a plan with tau <= t; bisection finds where it starts to hold. With t1 <= tau <= t2 the step is at least
+is necessary for a plan with tau <= t; bisection finds where it starts to hold. With t1 <= tau <= t2 the step is at
+least
 
     (M - 1) t1 + mu L - pi . capacity + sum_s min_{c, n: t(s,c,n) <= t2} [ cost(s,c,n) - mu n + pi . usage_c ]
 

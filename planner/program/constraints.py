@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.program.packing import patterns
-from planner.program.variables import Variables
+from planner.program.variables import Linear, Variables
 
 
 def one_column(variables: Variables) -> None:
@@ -83,7 +83,7 @@ def link_pace(variables: Variables) -> None:
 
 
 def cycle_pace(variables: Variables) -> None:
-    """tau >= (sum_{s..e} t_j + sum_{s..e-1} (x_j + y_j)) / (w_s - w_e + 1) for every s <= e with w_s < M.
+    """Tau >= (sum_{s..e} t_j + sum_{s..e-1} (x_j + y_j)) / (w_s - w_e + 1) for every s <= e with w_s < M.
 
     Linear in P with u_e = the largest excess of a cycle that ends at e:
     u_e >= t_e - tau;  u_e >= u_{e-1} + x_{e-1} + y_{e-1} + t_e - (w_{e-1} - w_e) tau;  u_e <= 0.
@@ -106,7 +106,7 @@ def cycle_pace(variables: Variables) -> None:
 
 def sync_end(variables: Variables) -> None:
     """S >= sync_s - sum_{j<s} (b_j + y_j) for every s: stages further on finish their backward passes earlier."""
-    behind = 0
+    behind: Linear = 0
     for position in range(variables.sub.num_stages):
         variables.model.add(variables.sync >= variables.amount(position, "sync") - behind)
         behind = behind + variables.amount(position, "backward")

@@ -11,9 +11,7 @@ from planner.candidates import NEVER, Space, Table
 from planner.program.subproblem import Assignment, Subproblem, build_subproblem
 
 
-def uniform_starts(
-    space: Space, table: Table, stages: NDArray[np.int64]
-) -> Iterator[tuple[Subproblem, Assignment]]:
+def uniform_starts(space: Space, table: Table, stages: NDArray[np.int64]) -> Iterator[tuple[Subproblem, Assignment]]:
     """Yield the family's best uniform plan, if it has one that fits; judged without cycles, transfers and sync."""
     best: tuple[float, int, int] | None = None
     usage = space.usage[:, list(table.family.restriction.choices)]

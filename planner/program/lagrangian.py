@@ -2,9 +2,12 @@
 
     min sum_s cost(s, c_s, n_s)   so that   sum_s n_s = L,   sum_s usage(c_s) <= capacity
 
-has the bound phi(mu, pi) = mu L - pi . capacity + sum_s min_{c,n} [ cost(s,c,n) + pi . usage(c) - mu n ] for every mu and
-every pi >= 0. For a given pi the best mu is found exactly (the layers chosen grow with mu, so a search by brackets
-suffices); pi follows by subgradient ascent with a target that adapts to what is gained.
+has the bound
+
+    phi(mu, pi) = mu L - pi . capacity + sum_s min_{c,n} [ cost(s,c,n) + pi . usage(c) - mu n ]
+
+for every mu and every pi >= 0. For a given pi the best mu is found exactly (the layers chosen grow with mu, so a search
+by brackets suffices); pi follows by subgradient ascent with a target that adapts to what is gained.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ def maximize(columns: Columns, target: float, steps: int) -> Dual:
             best, failures = dual, 0
         else:
             failures += 1
-            delta, failures = (delta / 2, 0) if failures == 2 else (delta, failures)  # noqa: PLR2004
+            delta, failures = (delta / 2, 0) if failures == 2 else (delta, failures)
         excess = used - columns.capacity
         excess = np.where((prices <= 0) & (excess < 0), 0.0, excess)
         norm = float(excess @ excess)

@@ -4,7 +4,7 @@ With r(w, c) the layers per nanosecond that choice c does while it holds w micro
 
     U = min_{pi >= 0} [ pi . capacity + sum_s max_c (r(w_s, c) - pi . usage_c) ]
 
-layers per nanosecond (Lagrangian dual of choosing a c for every position within the capacities), so tau >= L / U. Any pi
+layers per nanosecond (Lagrangian dual of choosing a c for every position within the capacities): tau >= L / U. Any pi
 gives a valid bound. Where r does not depend on w the best pi is a function of one number, what a position is worth:
 
     pi_g(v) = max(0, max_{c in g} (r_c - v) / usage_c)
@@ -30,7 +30,8 @@ def device_prices(rates: Floats, usage: NDArray[np.int64]) -> Floats:
     gain = np.maximum(rates - worth[:, None], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_device = gain[:, None, :] / usage
-    return np.where(usage > 0, per_device, 0.0).max(axis=2)
+    prices: Floats = np.where(usage > 0, per_device, 0.0).max(axis=2)
+    return prices
 
 
 def best_rates(

@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 from planner.program.bounds import Bound
 from planner.program.constraints import CONSTRAINTS
 from planner.program.subproblem import Assignment, Subproblem, evaluate
-from planner.program.variables import Column, Variables, make_variables
+from planner.program.variables import Column, Linear, Variables, make_variables
 
 SEED = 1
 
@@ -28,7 +28,7 @@ class Solved:
     """Whether the solver finished: the assignment is within the gap of the optimum, or nothing beats the cutoff."""
 
 
-def useful_columns(sub: Subproblem, bound: Bound, cutoff: float) -> list[Column]:
+def useful_columns(bound: Bound, cutoff: float) -> list[Column]:
     """Return the columns that a plan below `cutoff` [ns] may take: those whose slack the bound leaves room for."""
     room = cutoff - bound.value
     found = (bound.slack <= room).nonzero()
@@ -49,7 +49,7 @@ def build(
     return variables
 
 
-def objective(variables: Variables) -> cp_model.LinearExprT:
+def objective(variables: Variables) -> Linear:
     """Return the step time [ns]: (M-1) tau + sum_s t_s + sum_s (x_s + y_s) + S."""
     sub = variables.sub
     stages = sum(variables.amount(position, "time") for position in range(sub.num_stages))
@@ -65,7 +65,7 @@ def solve(
     `bound.value` must hold for `sub`. The solver stops after `effort` in its deterministic measure, so that the same
     input gives the same plan on any machine; a `time_limit` [s] gives that up.
     """
-    columns = useful_columns(sub, bound, cutoff)
+    columns = useful_columns(bound, cutoff)
     if {column.position for column in columns} != set(range(sub.num_stages)):
         return Solved(assignment=None, objective=0, bound=cutoff, complete=True)
     horizon = int(cutoff) + 1
@@ -81,6 +81,7 @@ def solve(
     parameters = solver.parameters
     parameters.num_workers, parameters.random_seed = 1, SEED
     parameters.relative_gap_limit = gap
+    parameters.catch_sigint_signal = False  # an interrupt is the search's to handle
     # Columns are few and already filtered by reduced cost: long presolve costs several times what it saves.
     parameters.cp_model_probing_level, parameters.symmetry_level, parameters.max_presolve_iterations = 0, 0, 1
     parameters.max_deterministic_time = effort

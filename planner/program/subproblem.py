@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,7 @@ def _adds_up(slots: Slots, space: Space, indices: list[int]) -> bool:
     """Tell whether any mix of widths fits as soon as their sum does: each divides the next, and the node."""
     widths = sorted({int(space.widths[i]) for i in slots.choices if i in indices})
     chain = [*widths, slots.devices_per_node]
-    return all(larger % smaller == 0 for smaller, larger in zip(chain, chain[1:], strict=False))
+    return all(larger % smaller == 0 for smaller, larger in pairwise(chain))
 
 
 def evaluate(sub: Subproblem, assignment: Assignment) -> int:

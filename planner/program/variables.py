@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
 from planner.program.subproblem import Assignment, Subproblem
+
+Linear: TypeAlias = Any
+"""A linear expression of the solver, or an integer where nothing is left to choose."""
 
 
 @dataclass(frozen=True, order=True)
@@ -37,7 +41,7 @@ class Variables:
     by_position: dict[int, list[Column]] = field(default_factory=dict)
 
     @property
-    def tau(self) -> cp_model.LinearExprT:
+    def tau(self) -> Linear:
         """[ns] the bottleneck."""
         return sum(self.lanes)
 
@@ -45,7 +49,7 @@ class Variables:
         """Return the columns of a position."""
         return self.by_position[position]
 
-    def chosen(self, position: int, choice: int) -> cp_model.LinearExprT:
+    def chosen(self, position: int, choice: int) -> Linear:
         """Return 1 if the position takes the choice, whatever its layers."""
         return sum(self.taken[column] for column in self.columns(position) if column.choice == choice)
 
@@ -53,7 +57,7 @@ class Variables:
         """Return the choices that the position has."""
         return sorted({column.choice for column in self.columns(position)})
 
-    def amount(self, position: int, name: str) -> cp_model.LinearExprT:
+    def amount(self, position: int, name: str) -> Linear:
         """Return a priced quantity [ns] of the position: ``forward``, ``backward``, ``time`` or ``sync``."""
         array = getattr(self.sub.positions, name)
         return sum(
@@ -61,7 +65,7 @@ class Variables:
             for column in self.columns(position)
         )
 
-    def hop(self, position: int, direction: int) -> cp_model.LinearExprT:
+    def hop(self, position: int, direction: int) -> Linear:
         """Return the transfer time [ns] between a position and the next: direction 0 forward, 1 backward."""
         table = self.sub.hops[direction]
         pairs = [(here, there) for here in self.choices(position) for there in self.choices(position + 1)]

@@ -1,0 +1,133 @@
+"""How a set of plans is refined: cheap bounds on many plans first, exact ones on few, CP-SAT on what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidates import NEVER, Space, Table
+from planner.program.bounds import Bounder
+from planner.program.incumbent import uniform_starts
+from planner.program.rates import best_rates, held_counts, table_bounds
+from planner.program.sets import BoundedSet, FamilySet, PipelineSet
+from planner.program.subproblem import build_subproblem
+from planner.units import NANOSECOND
+
+if TYPE_CHECKING:
+    from planner.program.search import Search
+
+
+class Refiner:
+    """Refines sets of plans of one space, telling the search which plans it meets and which sets it closes."""
+
+    def __init__(self, space: Space, search: Search) -> None:
+        """Refine sets of `space` on behalf of `search`."""
+        self.space, self.search = space, search
+        self.rounding = 2 * space.job.global_batch + 10 * space.model.num_layers
+        """[ns] by which rounding prices up may have raised a bound."""
+        self._held: dict[tuple[object, ...], NDArray[np.int64]] = {}
+
+    def families(self) -> Iterator[FamilySet]:
+        """Yield all families, with bounds that need no prices."""
+        space, paced = self.space, {}
+        for family in space.families:
+            indices = list(family.restriction.choices)
+            stages = np.array([p for p in space.stage_counts(family) if space.allows_stages(p)], dtype=np.int64)
+            if family.restriction.even_layers:
+                stages = stages[space.model.num_layers % stages == 0]
+            if not len(stages):
+                continue
+            self.search.result.subproblems += len(stages)
+            key = (family.restriction.choices, family.micro_batch, family.num_replicas, family.pipelined)
+            if key not in paced:
+                bodies = [space.costs(i, family.micro_batch).body for i in indices]
+                layer = np.array([float(body.forward + body.backward) for body in bodies]) / NANOSECOND
+                capacity = space.capacity // family.num_replicas
+                rate = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
+                paced[key] = (space.model.num_layers / rate, float(space.model.num_layers * layer.min()))
+            paces, rest = paced[key]
+            yield FamilySet(family=family, stages=stages, paces=paces, rests=np.full(len(stages), rest))
+
+    def price(self, entry: FamilySet) -> Iterator[PipelineSet]:
+        """Price a family, look for uniform plans, and yield what can hold the layers, stage count by stage count."""
+        space, family = self.space, entry.family
+        table = space.table(family)
+        usage, capacity = space.usage[:, list(family.restriction.choices)], space.capacity // family.num_replicas
+        counts = self._held_counts(table, entry.stages)
+        paces, rests = table_bounds(table, space.model.num_layers, counts, usage, capacity)
+        possible = np.isfinite(paces)
+        self.search.result.unfit += int((~possible).sum())
+        bounds = np.where(possible, (family.num_microbatches - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
+        for start in uniform_starts(space, table, entry.stages[bounds < self.search.best]):
+            self.search.meet(*start)
+        for index in np.flatnonzero(possible).tolist():
+            yield PipelineSet(
+                table=table,
+                num_stages=int(entry.stages[index]),
+                pace=float(max(paces[index], entry.paces[index])),
+                rest=float(rests[index]),
+                bound=float(max(bounds[index], entry.bounds[index])),
+            )
+
+    def bound(self, entry: PipelineSet, *, note: bool = True) -> Iterator[BoundedSet]:
+        """Bound a subproblem by its Lagrangian; close it if that is enough (and if `note` is set, take note of it)."""
+        cutoff, pace = self.search.cutoff, entry.num_microbatches - 1
+        # The rest is at least what is known: a slower bottleneck than this cannot end below the cutoff.
+        highest = (cutoff - entry.rest) / pace if pace and np.isfinite(cutoff) else np.inf
+        sub = build_subproblem(self.space, entry.table, entry.num_stages, min(highest, float(NEVER)))
+        known = Bounder(sub).bound(cutoff, highest, entry.pace)
+        if known.start is not None:
+            self.search.meet(sub, known.start)
+        rest = max(entry.rest, known.value - pace * known.tau)
+        if known.value < cutoff:
+            yield BoundedSet(sub=sub, known=replace(known, value=max(known.value, entry.bound)), rest=rest)
+        elif note:
+            self.search.close(replace(entry, pace=min(max(entry.pace, known.bottleneck), highest)), cutoff)
+
+    def tighten(self, entry: BoundedSet, *, note: bool = True) -> Iterator[BoundedSet]:
+        """Find a subproblem's smallest bottleneck exactly, and take its bottlenecks apart from there."""
+        from planner.program.bottleneck import smallest_bottleneck
+
+        known, cutoff, pace = entry.known, self.search.cutoff, entry.sub.num_microbatches - 1
+        rest = known.value - pace * known.tau
+        highest = min(known.highest, (cutoff - rest) / pace) if pace else known.highest
+        low, start = smallest_bottleneck(entry.sub, known.bottleneck, highest)
+        if start is not None:
+            self.search.meet(entry.sub, start)
+        cutoff = self.search.cutoff
+        tight = replace(known, value=cutoff, bottleneck=highest)
+        if np.isfinite(low):
+            tight = Bounder(entry.sub).split(replace(known, highest=highest), cutoff, low)
+        tight = replace(tight, value=max(tight.value, known.value), start=start or known.start)
+        closed = replace(entry, known=tight, exact=True)
+        if tight.value < cutoff:
+            yield closed
+        elif note:
+            self.search.close(closed, cutoff)
+
+    def solve(self, entry: BoundedSet) -> Iterator[BoundedSet]:
+        """Solve a subproblem by CP-SAT: to its optimum, or to a better bound where that takes too much work."""
+        from planner.program.solve import solve
+
+        search = self.search
+        solved = solve(
+            entry.sub, entry.known, search.cutoff, search.gap / 2, effort=entry.effort, time_limit=search.seconds_left
+        )
+        search.result.solved += 1
+        if solved.assignment is not None:
+            search.meet(entry.sub, solved.assignment)
+        if solved.complete or solved.bound >= search.cutoff:
+            search.close(entry, solved.bound)
+        else:
+            yield replace(entry, known=replace(entry.known, value=solved.bound), effort=4 * entry.effort)
+
+    def _held_counts(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many positions hold how many micro-batches; families with the same M share the answer."""
+        key = (table.family.schedule.name, table.family.num_microbatches, len(table.in_flights), tuple(stages.tolist()))
+        if key not in self._held:
+            self._held[key] = held_counts(table.family, stages, table.in_flights)
+        return self._held[key]

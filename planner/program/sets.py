@@ -1,0 +1,102 @@
+"""Sets of plans that are not excluded yet, from coarse to fine. Each carries a bound that none of its plans beats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidates import Family, Table
+from planner.program.bounds import Bound
+from planner.program.subproblem import Subproblem
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FamilySet:
+    """All pipelines of a family, bounded without prices; arrays over the numbers of stages."""
+
+    family: Family
+    stages: NDArray[np.int64]
+    paces: Floats
+    """[ns] bounds on the slowest stage."""
+    rests: Floats
+    """[ns] bounds on the part of the step beside (M - 1) tau."""
+
+    @property
+    def bounds(self) -> Floats:
+        """[ns] below which no plan lies, for each number of stages."""
+        return (self.family.num_microbatches - 1) * self.paces + self.rests
+
+    @property
+    def bound(self) -> float:
+        """[ns] below which no plan of the set lies."""
+        return float(self.bounds.min())
+
+    @property
+    def hope(self) -> float:
+        """[ns] what a step would take if its stages came out balanced: (M + P - 1) tau."""
+        return float(((self.family.num_microbatches + self.stages - 1) * self.paces).min())
+
+    @property
+    def replay_bound(self) -> float:
+        """[ns] below which no replay lies: M times the slowest stage, or one micro-batch through all stages."""
+        return float(np.maximum(self.family.num_microbatches * self.paces, self.rests).min())
+
+
+@dataclass(frozen=True)
+class PipelineSet:
+    """The pipelines of a priced family with one number of stages."""
+
+    table: Table
+    num_stages: int
+    pace: float
+    """[ns] bound on the slowest stage."""
+    rest: float
+    """[ns] bound on the part of the step beside (M - 1) tau."""
+    bound: float
+    """[ns] below which no plan of the set lies."""
+
+    @property
+    def num_microbatches(self) -> int:
+        """M"""
+        return self.table.family.num_microbatches
+
+    @property
+    def hope(self) -> float:
+        """[ns] what a step would take if the stages came out balanced: (M + P - 1) tau."""
+        return (self.num_microbatches + self.num_stages - 1) * self.pace
+
+    @property
+    def replay_bound(self) -> float:
+        """[ns] below which no replay lies: M times the slowest stage, or one micro-batch through all stages."""
+        return max(self.num_microbatches * self.pace, self.rest)
+
+
+@dataclass(frozen=True)
+class BoundedSet:
+    """A subproblem with its Lagrangian bound, and later with its smallest bottleneck."""
+
+    sub: Subproblem
+    known: Bound
+    rest: float
+    """[ns] bound on the part of the step beside (M - 1) tau."""
+    exact: bool = False
+    """Whether the bound holds the exact smallest bottleneck."""
+    effort: float = 1.0
+    """[-] work that CP-SAT may spend next, in its own deterministic measure."""
+
+    @property
+    def bound(self) -> float:
+        """[ns] below which no plan of the set lies."""
+        return self.known.value
+
+    @property
+    def replay_bound(self) -> float:
+        """[ns] below which no replay lies: M times the slowest stage, or one micro-batch through all stages."""
+        return max(self.sub.num_microbatches * self.known.bottleneck, self.rest)
+
+
+OpenSet = FamilySet | PipelineSet | BoundedSet
