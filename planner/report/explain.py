@@ -12,10 +12,10 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import Certificate, Outcome, Prediction
 from planner.report.figures import gib, percent, plural, seconds, words
 from planner.report.header import header
-from planner.report.layout import WIDTH, bullet, labelled, table
-from planner.report.plan import decision, proof, runner_up_table, speed, where_time_goes
+from planner.report.layout import WIDTH, bullet, joined, labelled, table
+from planner.report.plan import NOTHING, decision, proof, runner_up_table, speed, where_time_goes
 from planner.report.prediction import memory_lines
-from planner.report.problems import rejection_lines
+from planner.report.problems import rejection_lines, spans
 from planner.report.stages import stage_table
 
 TIGHT = 0.97
@@ -103,7 +103,7 @@ def binding(plan: Plan, prediction: Prediction) -> list[str]:
         fullest = max(full, key=lambda index: stages[index].peak_memory / stages[index].memory_limit)
         part, size = max(stages[fullest].memory, key=lambda item: item[1])
         texts.append(
-            f"memory of {plural(len(full), 'stage')} ({_numbers(full)}): stage {fullest} fills "
+            f"memory of {plural(len(full), 'stage')} ({spans(full)}): stage {fullest} fills "
             f"{percent(stages[fullest].peak_memory / stages[fullest].memory_limit)} of its limit, "
             f"most of it {words(part)} ({gib(size)} GiB)"
         )
@@ -120,24 +120,12 @@ def binding(plan: Plan, prediction: Prediction) -> list[str]:
     return texts
 
 
-def _numbers(indices: Sequence[int]) -> str:
-    """Return stage numbers, neighbours joined."""
-    parts: list[str] = []
-    start = previous = indices[0]
-    for index in [*indices[1:], -1]:
-        if index != previous + 1:
-            parts.append(f"{start}-{previous}" if previous > start else str(start))
-            start = index
-        previous = index
-    return ", ".join(parts)
-
-
 def _searched(plan: Plan, prediction: Prediction, found: Outcome, width: int) -> list[str]:
     """Return what a search says: another plan if there is a better one, and the runners-up."""
     lines: list[str] = []
     if found.plan != plan:
         change = found.prediction.step_time / prediction.step_time - 1
-        text = f"{decision(found.plan)}: {seconds(found.prediction.step_time)} ({change:+.1%})"
+        text = f"{decision(found.plan)}: {joined(f'{seconds(found.prediction.step_time)} ({change:+.1%})')}"
         lines += ["", "a search for the same job finds another plan", *labelled("", text, width)]
     lines += runner_up_table(found, width)
     rejected = rejection_lines(dict(found.search.rejections), width)
@@ -152,11 +140,11 @@ def why_not_lines(comparison: Comparison, width: int = WIDTH) -> list[str]:
         return [title, *labelled("", f"no plan is possible: {comparison.infeasible}", width)]
     slower = comparison.slower_by
     verdict = "as fast" if abs(slower) < 5e-4 else f"{percent(abs(slower))} {'slower' if slower > 0 else 'faster'}"
-    text = f"{decision(outcome.plan)}: {seconds(outcome.prediction.step_time)}, {verdict}"
+    text = f"{decision(outcome.plan)}: {joined(f'{seconds(outcome.prediction.step_time)}, {verdict}')}"
     rows = [
-        [words(part), seconds(mine), seconds(other), f"{other - mine:+.3g} s"]
+        [words(part), seconds(mine), seconds(other), f"{'-' if other < mine else '+'}{seconds(abs(other - mine))}"]
         for part, mine, other in comparison.differences
-        if max(mine, other) > 0
+        if max(mine, other) > NOTHING * outcome.prediction.step_time
     ]
     head = ["part", "this plan", "that plan", "difference"]
     return [title, *labelled("", text, width), *table(head, rows, right="this plan,that plan,difference", indent=2)]

@@ -16,6 +16,8 @@ from planner.report.stages import stage_table
 
 RUNNERS_UP = 5
 """Alternatives that are shown."""
+NOTHING = 1e-6
+"""[-] share of the step that is rounding only."""
 PARTS = 8
 """Parts of the step that are shown; the smallest are added up."""
 
@@ -67,10 +69,11 @@ def plan_text(
 
 
 def decision(plan: Plan) -> str:
-    """Return what was decided, in one line."""
+    """Return what was decided, in one line for `labelled`."""
     tensor = list(dict.fromkeys(stage.strategy.degree("tp") for stage in plan.stages))
     return ", ".join(
-        [
+        joined(part)
+        for part in [
             f"pp {plan.num_stages}",
             f"dp {plan.num_replicas}",
             f"tp {'/'.join(map(str, tensor))}",
@@ -78,31 +81,34 @@ def decision(plan: Plan) -> str:
             f"{plan.num_microbatches:,} micro-batch{'' if plan.num_microbatches == 1 else 'es'} a step",
             f"ZeRO {plan.zero_stage}",
             plan.schedule,
-            f"{count(plan.num_devices)} devices",
+            plural(plan.num_devices, "device"),
         ]
     )
 
 
 def speed(prediction: Prediction) -> str:
-    """Return how fast a plan is, in one line."""
+    """Return how fast a plan is, in one line for `labelled`."""
     each = prediction.tokens_per_second / prediction.num_devices
-    return (
-        f"{seconds(prediction.step_time)}, {count(prediction.tokens_per_second)} tokens/s "
-        f"({count(each)} per device), MFU {percent(prediction.model_flops_utilization)}, "
-        f"bubble {percent(prediction.bubble_fraction)}"
-    )
+    parts = [
+        seconds(prediction.step_time),
+        f"{count(prediction.tokens_per_second)} tokens/s ({count(each)} per device)",
+        f"MFU {percent(prediction.model_flops_utilization)}",
+        f"bubble {percent(prediction.bubble_fraction)}",
+    ]
+    return ", ".join(joined(part) for part in parts)
 
 
 def proof(certificate: Certificate, report: SearchReport | None = None) -> str:
     """Return what was proved about a plan, in one line."""
-    measure = f"in the planner's measure, where this one takes {seconds(certificate.objective)}"
+    takes = joined(seconds(certificate.objective))
+    measure = f"in the planner's measure, where this one takes {takes}"
     ended = {"time_limit": " (stopped by the time limit)", "interrupted": " (interrupted)"}
     how = ended.get(report.status, "") if report else ""
     if not certificate.lower_bound > 0:
-        return f"nothing is proved yet{how}; this plan takes {seconds(certificate.objective)} in the planner's measure"
+        return f"nothing is proved yet{how}; this plan takes {takes} in the planner's measure"
+    bound = joined(seconds(certificate.lower_bound))
     if certificate.gap < 5e-5:
-        return f"optimal: no plan is faster than {seconds(certificate.lower_bound)} {measure}{how}"
-    bound = seconds(certificate.lower_bound)
+        return f"optimal: no plan is faster than {bound} {measure}{how}"
     return f"within {percent(certificate.gap)}: no plan can be faster than {bound} {measure}{how}"
 
 
@@ -175,7 +181,8 @@ def _runs_on(names: Sequence[str]) -> str:
 
 def where_time_goes(prediction: Prediction) -> list[str]:
     """Return the parts of the step, largest first, as bars."""
-    parts = sorted((part for part in prediction.time if part[1] > 0), key=lambda part: -part[1])
+    spent = [part for part in prediction.time if part[1] > NOTHING * prediction.step_time]
+    parts = sorted(spent, key=lambda part: -part[1])
     shown, rest = parts[:PARTS], sum(time for _, time in parts[PARTS:])
     if rest:
         shown.append(("other", rest))

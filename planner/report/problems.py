@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, Shortage
 from planner.report.figures import count, gib, plural, seconds
 from planner.report.layout import WIDTH, bullet, labelled, table, wrapped_rows
 
+_NUMBERED = re.compile(r"(.*\[)(\d+)(\].*)")
+"""A place with a number, as in ``stages[3].group``."""
 REASONS = 8
 """Reasons of rejections that are shown."""
 
 
 def problem_lines(problems: Sequence[Problem], width: int = WIDTH) -> list[str]:
-    """Return one line for each problem, wrapped and hanging; one that is told twice comes once."""
-    return [line for problem in dict.fromkeys(problems) for line in bullet(str(problem), width)]
+    """Return one item for each problem; what is wrong in the same way of several stages is one."""
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for problem in dict.fromkeys(problems):
+        match = _NUMBERED.fullmatch(problem.place)
+        before, after = (match[1], match[3]) if match else (problem.place, "")
+        numbers = alike.setdefault((before, after, problem.message), [])
+        numbers += [int(match[2])] if match else []
+    items = [
+        str(Problem(f"{before}{spans(numbers)}{after}" if numbers else before, message))
+        for (before, after, message), numbers in alike.items()
+    ]
+    return [line for item in items for line in bullet(item, width)]
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers, neighbours joined, ``0-2, 7``."""
+    parts: list[str] = []
+    start = previous = numbers[0]
+    for number in [*numbers[1:], -1]:
+        if number != previous + 1:
+            parts.append(f"{start}-{previous}" if previous > start else str(start))
+            start = number
+        previous = number
+    return ", ".join(parts)
 
 
 def problems_text(problems: Sequence[Problem]) -> str:

@@ -15,7 +15,7 @@ from planner.report.explain import binding, explain_text, progress_line
 from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
 from planner.report.prediction import prediction_text
-from planner.report.problems import no_plan_text, problems_text
+from planner.report.problems import no_plan_text, problem_lines, problems_text
 from planner.report.show import show_cluster, show_devices, show_frameworks, show_model
 from planner.report.terminal import readable, write
 from planner.specs import catalog
@@ -113,6 +113,16 @@ def test_problems_are_one_a_line() -> None:
     """Each problem once, with its place in front, as editors read them."""
     twice = [Problem("a.yaml:3 name", "is missing"), Problem("a.yaml:3 name", "is missing"), Problem("", "no")]
     assert problems_text(twice) == "planner: a.yaml:3 name: is missing\nplanner: no\nplanner: 2 problems\n"
+
+
+def test_the_same_problem_of_many_stages_is_one_line() -> None:
+    """Stages 0 to 2 and 4 have one trouble, stage 3 another: two lines, in the order of the first of each."""
+    found = [Problem(f"stages[{n}].group", "is gone" if n != 3 else "is full") for n in range(5)]
+    assert problem_lines([*found, Problem("plan", "is late")]) == [
+        "  - stages[0-2, 4].group: is gone",
+        "  - stages[3].group: is full",
+        "  - plan: is late",
+    ]
 
 
 def test_specs_and_catalogue_fit_a_screen(mixed: Case) -> None:
