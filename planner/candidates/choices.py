@@ -50,7 +50,7 @@ def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice
     rejections: Counter[str] = Counter()
     found = []
     for group in cluster.groups:
-        if not allows(job.constraints, f"group {group.name}", "used"):
+        if any(c.subject == f"group {group.name}" and c.value == "unused" for c in job.constraints):
             rejections[f"group {group.name} is excluded by a constraint"] += 1
             continue
         if matmul_peak(group.device, job.precision) == 0.0:

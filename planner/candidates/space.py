@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,9 +15,9 @@ from planner.candidates.table import Table
 from planner.costs.stage import LayerCosts, layer_costs
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
-from planner.domain.job import Job
+from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
-from planner.errors import NoFeasiblePlan
+from planner.errors import NoFeasiblePlan, SpecError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,15 @@ class Slots:
     """Indices of the group's choices."""
     num_nodes: int
     devices_per_node: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many devices a plan may and must take of some choices."""
+
+    choices: tuple[int, ...]
+    least: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -58,31 +67,42 @@ class Space:
         return np.array([choice.width for choice in self.choices])
 
     @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits on devices: one for each group, and one for all together where that says more."""
+        constraints = self.job.constraints
+        groups = []
+        for slots in self.slots:
+            name, owned = self.choices[slots.choices[0]].group.name, slots.num_nodes * slots.devices_per_node
+            groups.append(_limit(slots.choices, owned, constraints, f"group {name}"))
+        everything = _limit(
+            tuple(range(len(self.choices))), sum(limit.most for limit in groups), constraints, "devices"
+        )
+        says_more = everything.least > 0 or everything.most < sum(limit.most for limit in groups)
+        return (*groups, everything) if says_more else tuple(groups)
+
+    @cached_property
     def usage(self) -> NDArray[np.int64]:
-        """(row, choice) devices that a replica takes of each limit: a row a group, and one for all if that binds."""
-        rows = np.zeros((len(self.slots), len(self.choices)), dtype=np.int64)
-        for row, slots in enumerate(self.slots):
-            rows[row, list(slots.choices)] = self.widths[list(slots.choices)]
-        return np.vstack([rows, self.widths]) if self._total < self._owned.sum() else rows
+        """(limit, choice) devices that one replica of a stage takes of each limit."""
+        rows = np.zeros((len(self.limits), len(self.choices)), dtype=np.int64)
+        for row, limit in enumerate(self.limits):
+            rows[row, list(limit.choices)] = self.widths[list(limit.choices)]
+        return rows
 
     @cached_property
     def capacity(self) -> NDArray[np.int64]:
-        """(row,) devices of each limit."""
-        return np.append(self._owned, self._total) if self._total < self._owned.sum() else self._owned
+        """(limit,) the most devices."""
+        return np.array([limit.most for limit in self.limits])
+
+    @cached_property
+    def least(self) -> NDArray[np.int64]:
+        """(limit,) the fewest devices."""
+        return np.array([limit.least for limit in self.limits])
 
     @property
     def num_devices(self) -> int:
         """Devices that a plan may use."""
-        return self._total
-
-    @property
-    def _owned(self) -> NDArray[np.int64]:
-        return np.array([slots.num_nodes * slots.devices_per_node for slots in self.slots])
-
-    @property
-    def _total(self) -> int:
-        at_most = [int(c.value) for c in self.job.constraints if c.subject == "devices"]
-        return min([int(self._owned.sum()), *at_most])
+        groups = sum(limit.most for limit in self.limits[: len(self.slots)])
+        return min(groups, self.limits[-1].most) if len(self.limits) > len(self.slots) else groups
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -128,6 +148,26 @@ class Space:
             self.framework,
             max(self.stage_counts(family), default=1),
         )
+
+
+def _limit(choices: tuple[int, ...], owned: int, constraints: Iterable[Constraint], subject: str) -> Limit:
+    """Return the limit that the numeric constraints on `subject` leave of `owned` devices.
+
+    Raises:
+        SpecError: a constraint excludes one number in the middle.
+
+    """
+    least, most = 0, owned
+    for constraint in constraints:
+        if constraint.subject != subject or not constraint.value.isdigit():
+            continue
+        value = int(constraint.value)
+        if constraint.operator == "!=":
+            message = f"{constraint.text!r} excludes a single number of devices; give a limit, such as {subject} <= N"
+            raise SpecError.of("--constraint", message)
+        least = value if constraint.operator in {"=", ">="} else least
+        most = min(most, value) if constraint.operator in {"=", "<="} else most
+    return Limit(choices=choices, least=least, most=most)
 
 
 def find_space(

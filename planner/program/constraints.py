@@ -25,12 +25,11 @@ def all_layers(variables: Variables) -> None:
 
 
 def capacity(variables: Variables) -> None:
-    """sum_{s,c,n} usage[r,c] y[s,c,n] <= capacity[r] for every limit r on devices (groups, and all together)."""
+    """least[r] <= sum_{s,c,n} usage[r,c] y[s,c,n] <= capacity[r] for every limit r (groups, and all together)."""
     sub = variables.sub
-    for row, limit in enumerate(sub.capacity):
-        variables.model.add(
-            sum(int(sub.usage[row, column.choice]) * taken for column, taken in variables.taken.items()) <= int(limit)
-        )
+    for usage, least, most in zip(sub.usage, sub.least, sub.capacity, strict=True):
+        used = sum(int(usage[column.choice]) * taken for column, taken in variables.taken.items())
+        variables.model.add_linear_constraint(used, int(least), int(most))
 
 
 def node_slots(variables: Variables) -> None:

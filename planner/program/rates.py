@@ -50,6 +50,11 @@ def best_rates(
     return rate
 
 
+def rate_pace(num_layers: int, rate: Floats) -> Floats:
+    """Return L / U [ns]; infinite where no layers can pass, since the devices do not suffice."""
+    return np.where(rate > 0, num_layers / np.maximum(rate, 1e-300), np.inf)
+
+
 def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return (P, F): how many positions of a pipeline of P stages hold F micro-batches."""
     counts = np.zeros((len(stages), len(in_flights)), dtype=np.int64)
@@ -79,5 +84,5 @@ def table_bounds(
     most = np.where(fits, layers, 0).max(axis=(1, 2))
     possible = (counts @ most >= num_layers) & (counts @ (most == 0) == 0)
     rate = best_rates(rates, counts, usage, capacity)
-    pace = np.where(possible & (rate > 0), num_layers / np.maximum(rate, 1e-300), np.inf)
+    pace = np.where(possible, rate_pace(num_layers, rate), np.inf)
     return pace, np.full(len(counts), num_layers * np.where(fits, time / layers, np.inf).min())

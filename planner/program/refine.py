@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.candidates import NEVER, Space, Table
 from planner.program.bounds import Bounder
 from planner.program.incumbent import uniform_starts
-from planner.program.rates import best_rates, held_counts, table_bounds
+from planner.program.rates import best_rates, held_counts, rate_pace, table_bounds
 from planner.program.sets import BoundedSet, FamilySet, PipelineSet
 from planner.program.subproblem import build_subproblem
 from planner.units import NANOSECOND
@@ -48,9 +48,13 @@ class Refiner:
                 layer = np.array([float(body.forward + body.backward) for body in bodies]) / NANOSECOND
                 capacity = space.capacity // family.num_replicas
                 rate = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
-                paced[key] = (space.model.num_layers / rate, float(space.model.num_layers * layer.min()))
+                paced[key] = (rate_pace(space.model.num_layers, rate), float(space.model.num_layers * layer.min()))
             paces, rest = paced[key]
-            yield FamilySet(family=family, stages=stages, paces=paces, rests=np.full(len(stages), rest))
+            held = np.isfinite(paces)
+            if held.any():
+                yield FamilySet(
+                    family=family, stages=stages[held], paces=paces[held], rests=np.full(int(held.sum()), rest)
+                )
 
     def price(self, entry: FamilySet) -> Iterator[PipelineSet]:
         """Price a family, look for uniform plans, and yield what can hold the layers, stage count by stage count."""

@@ -21,7 +21,7 @@ from planner.domain.progress import Reporter
 from planner.program.bounds import ROUNDING
 from planner.program.refine import Refiner
 from planner.program.sets import BoundedSet, FamilySet, OpenSet, PipelineSet
-from planner.program.subproblem import Assignment, Subproblem, evaluate
+from planner.program.subproblem import Assignment, Subproblem, evaluate, is_allowed
 from planner.units import NANOSECOND
 
 PRICED = 96
@@ -122,7 +122,9 @@ class Search:
         return self.result
 
     def meet(self, sub: Subproblem, assignment: Assignment) -> None:
-        """Take note of a plan."""
+        """Take note of a plan, if it keeps every limit."""
+        if not is_allowed(sub, assignment):
+            return
         found = Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment))
         self.result.found.append(found)
         self.best = min(self.best, found.objective)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates import NEVER, Family, Positions, Slots, Space, Table
+from planner.program.packing import first_fit
 
 Ticks = NDArray[np.int64]
 
@@ -46,6 +47,8 @@ class Subproblem:
     """(row, choice) devices that one replica's stage takes from each limit."""
     capacity: NDArray[np.int64]
     """(row,) devices that one replica may take from each limit."""
+    least: NDArray[np.int64]
+    """(row,) devices that one replica must take of each limit."""
     slots: tuple[Slots, ...]
     """Node slots, for the groups in which tensor groups of unlike width may not add up; indices into the choices."""
     widths: NDArray[np.int64]
@@ -84,6 +87,7 @@ def build_subproblem(space: Space, table: Table, num_stages: int, limit: float =
         hops=table.hops if num_stages > 1 else np.zeros((2, len(indices), len(indices)), dtype=np.int64),
         usage=space.usage[:, indices],
         capacity=space.capacity // replicas,
+        least=-(-space.least // replicas),
         slots=tuple(_local_slots(slots, indices) for slots in space.slots if not _adds_up(slots, space, indices)),
         widths=space.widths[indices],
     )
@@ -99,6 +103,23 @@ def _adds_up(slots: Slots, space: Space, indices: list[int]) -> bool:
     widths = sorted({int(space.widths[i]) for i in slots.choices if i in indices})
     chain = [*widths, slots.devices_per_node]
     return all(larger % smaller == 0 for smaller, larger in pairwise(chain))
+
+
+def is_allowed(sub: Subproblem, assignment: Assignment) -> bool:
+    """Tell whether an assignment met without the solver keeps every limit; a tight fit of odd widths may be missed."""
+    choices = list(assignment.choices)
+    used = sub.usage[:, choices].sum(axis=1)
+    if (used < sub.least).any() or (used > sub.capacity).any():
+        return False
+    for slots in sub.slots:
+        counts: dict[int, int] = {}
+        for choice in choices:
+            if choice in slots.choices:
+                width = int(sub.widths[choice])
+                counts[width] = counts.get(width, 0) + sub.family.num_replicas
+        if not first_fit(counts, slots.num_nodes, slots.devices_per_node):
+            return False
+    return True
 
 
 def evaluate(sub: Subproblem, assignment: Assignment) -> int:
