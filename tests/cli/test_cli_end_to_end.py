@@ -1,0 +1,79 @@
+"""The real command line with the real pipeline: what one command writes, the next one reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import transcripts
+
+PLANNER = "python -m planner"
+SMALL = "1x4:h100-sxm-80gb model_specs/llama-3-8b.json --global-batch 16 --no-references"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that looks like the repository, with a plan in it."""
+    directory = transcripts.scratch(tmp_path_factory.mktemp("end-to-end"))
+    done = transcripts.run(f"{PLANNER} plan {SMALL} -o plan.yaml --format json > plan.json", directory)
+    assert (done.code, done.stderr) == (0, "")
+    return directory
+
+
+def document(folder: Path, command: str) -> dict[str, dict[str, float]]:
+    done = transcripts.run(f"{PLANNER} {command} --format json", folder)
+    assert done.code == 0, done.stderr
+    value: dict[str, dict[str, float]] = json.loads(done.stdout)
+    return value
+
+
+def test_the_proof_holds(folder: Path) -> None:
+    """Bound <= objective, the gap is theirs and within the wanted 1%, and nothing is over its memory limit."""
+    value = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    certificate, prediction = value["certificate"], value["prediction"]
+    assert value["status"] in {"optimal", "within_gap"}
+    assert certificate["lower_bound_s"] <= certificate["objective_s"]
+    gap = 1 - certificate["lower_bound_s"] / certificate["objective_s"]
+    assert certificate["gap"] == pytest.approx(gap, abs=1e-9)
+    assert gap <= 0.01
+    assert certificate["replay_lower_bound_s"] <= prediction["step_time_s"]
+    assert prediction["fits"]
+    assert all(stage["peak_memory_bytes"] <= stage["memory_limit_bytes"] for stage in prediction["stages"])
+
+
+def test_a_plan_is_good_and_predicted_the_same(folder: Path) -> None:
+    """Check finds nothing wrong with what plan wrote, in either format; predict says the same time."""
+    done = transcripts.run(f"{PLANNER} check plan.yaml plan.json", folder)
+    assert (done.code, done.stderr) == (0, "")
+    assert "note" not in done.stdout
+    planned = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["prediction"]["step_time_s"]
+    assert document(folder, "predict --plan plan.yaml")["prediction"]["step_time_s"] == planned
+
+
+def test_a_changed_plan_is_found_out(folder: Path) -> None:
+    """A plan whose layers were changed by hand, or whose cluster is too small, has problems: exit 1."""
+    text = (folder / "plan.yaml").read_text(encoding="utf-8")
+    assert "31]" in text
+    (folder / "wrong.yaml").write_text(text.replace("31]", "30]", 1), encoding="utf-8")
+    done = transcripts.run(f"{PLANNER} check wrong.yaml", folder)
+    assert done.code == 1
+    assert "must be 31" in done.stdout
+    assert transcripts.run(f"{PLANNER} check plan.yaml --cluster 1x1:h100-sxm-80gb", folder).code == 1
+
+
+def test_a_question_why_not_is_answered(folder: Path) -> None:
+    """Another tensor degree is slower, or no plan at all."""
+    value = json.loads(transcripts.run(f"{PLANNER} explain plan.yaml --why-not pp=4 --format json", folder).stdout)
+    answer = value["why_not"][0]
+    assert answer["infeasible"] or answer["slower_by"] > -0.01
+
+
+def test_what_cannot_fit_says_what_would_help(folder: Path) -> None:
+    """An 8B model on a device of 16 GiB: exit 3, by how much it misses, and a change that would make it fit."""
+    done = transcripts.run(f"{PLANNER} plan 1x1:v100-sxm-16gb model_specs/llama-3-8b.json --global-batch 1", folder)
+    assert (done.code, done.stdout) == (3, "")
+    assert "no feasible plan" in done.stderr
+    assert "misses" in done.stderr
+    assert "what would help" in done.stderr
