@@ -1,4 +1,4 @@
-"""Small clusters, models and jobs: a test states only what matters to it. And random problems, the same for each seed."""
+"""Small clusters, models and jobs, of which a test states only what matters to it; and random problems by seed."""
 
 # ruff: noqa: S311 (problems are drawn, not secrets)
 
@@ -62,7 +62,9 @@ def cluster(*groups: DeviceGroup, links: tuple[GroupLink, ...] = ()) -> Cluster:
 
 
 @cache
-def model(num_layers: int = 4, *, heads: int = 4, head_dim: int = 64, vocabulary: int = 4096, tied: bool = False) -> Model:
+def model(
+    num_layers: int = 4, *, heads: int = 4, head_dim: int = 64, vocabulary: int = 4096, tied: bool = False
+) -> Model:
     hidden = 12 * head_dim
     record = {
         "name": "small",

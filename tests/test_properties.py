@@ -173,9 +173,7 @@ def test_plan_files_round_trip(seed: int) -> None:
     outcome = planned(asked)
     if outcome is None:
         return
-    record = plan_record(
-        outcome.plan, asked.cluster, asked.model, asked.job, outcome.certificate, outcome.prediction
-    )
+    record = plan_record(outcome.plan, asked.cluster, asked.model, asked.job, outcome.certificate, outcome.prediction)
     again = plan_from_document(Document(value=record, origin="plan"))
     assert again.plan == outcome.plan
     assert again.certificate == outcome.certificate

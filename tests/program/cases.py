@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+from exhaustive import Exhaustive, Plans, Setting
 
 from builders import Planning, drawn
-from exhaustive import Exhaustive, Plans, Setting
 from planner.candidates import Family, Space
 from planner.errors import NoFeasiblePlan
 from planner.program import Result, Search

@@ -129,9 +129,9 @@ def bottlenecks(plans: Plans) -> Floats:
 class Exhaustive:
     """All plans of a problem.
 
-    Without `thorough`, plans are left out that cannot be better than one that stays: ZeRO stages of a single replica are
-    the same, so are schedules of a single stage or micro-batch (gpipe may hold more), and of the recompute of a stage
-    the one with the shortest backward pass is best, for it shortens the fill by as much as it may lengthen the end.
+    Without `thorough`, plans are left out that cannot be better than one that stays: ZeRO stages of a single replica
+    are the same, so are schedules of a single stage or micro-batch (gpipe may hold more), and of the recompute of a
+    stage the one with the shortest backward pass is best: it shortens the fill by as much as it may lengthen the end.
     """
 
     def __init__(self, asked: Planning, *, thorough: bool = False) -> None:
@@ -198,7 +198,9 @@ class Exhaustive:
                 for stages in (p for p in range(1, most + 1) if self._allowed("pp", p)):
                     zeros = [zero for zero in range(4) if self._allowed("zero", zero)]
                     if can is not None:
-                        zeros = [z for z in zeros if z in (can.zero_stages if stages == 1 else can.zero_stages_pipeline)]
+                        zeros = [
+                            z for z in zeros if z in (can.zero_stages if stages == 1 else can.zero_stages_pipeline)
+                        ]
                     alike = schedules
                     if not self.thorough:
                         zeros = zeros[:1] if replicas == 1 else zeros
@@ -218,7 +220,9 @@ class Exhaustive:
 
     def plans(self, setting: Setting) -> Plans:
         """Return all plans of a setting that fit."""
-        sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(-1, setting.stages)
+        sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(
+            -1, setting.stages
+        )
         splits = self._splits(setting.stages)
         priced = [self._prices(setting, position) for position in range(setting.stages)]
         hops = self._hops(setting)

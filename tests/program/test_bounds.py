@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from cases import allowance, best_row, columns_of, families, judge, plans_of, subproblems
 from exhaustive import Exhaustive, Plans
+
 from planner.program.bottleneck import smallest_bottleneck
 from planner.program.bounds import Bounder
 from planner.program.search import Search
 from planner.program.sets import FamilySet
 from planner.program.solve import useful_columns
+from planner.program.subproblem import Subproblem
 from planner.units import NANOSECOND
 
 SEEDS = range(5000, 5040)
@@ -22,6 +23,11 @@ SEEDS = range(5000, 5040)
 
 def slack_of(plans: Plans) -> int:
     return allowance(plans.setting.microbatches, plans.setting.stages)
+
+
+def bounder(sub: Subproblem) -> Bounder:
+    """Return a bounder that begins with devices that cost nothing."""
+    return Bounder(sub, np.zeros(len(sub.capacity)))
 
 
 def rests(plans: Plans) -> float:
@@ -77,7 +83,7 @@ def test_lagrangian_bound_is_below_every_plan(seed: int) -> None:
     for sub, plans in subproblems(seed):
         best, slack = best_row(plans)[1], slack_of(plans)
         for cutoff in (1e15, 1.2 * best, 0.9 * best):
-            bound = Bounder(sub).bound(cutoff)
+            bound = bounder(sub).bound(cutoff)
             assert bound.value <= best + slack
             if cutoff > best + slack:
                 assert bound.bottleneck <= plans.slowest_stages.min() / NANOSECOND + slack
@@ -89,7 +95,7 @@ def test_columns_of_an_optimal_plan_are_useful(seed: int) -> None:
     for sub, plans in subproblems(seed):
         row, best = best_row(plans)
         cutoff = best + slack_of(plans) + 1
-        bound = Bounder(sub).bound(cutoff)
+        bound = bounder(sub).bound(cutoff)
         assert set(columns_of(plans, row)) <= set(useful_columns(bound, cutoff))
 
 
@@ -105,13 +111,11 @@ def test_refined_sets_keep_their_best_plan(seed: int) -> None:
             row, best = best_row(plans)
             slack = slack_of(plans)
 
-            def hoping(best: float = best, slack: int = slack) -> None:
-                search.best, search.result.lower_bound = best + 2 * slack, np.inf
-
-            steps = (refiner.bound, refiner.tighten, lambda one: refiner.solve(replace(one, effort=1e-5)))
             opened: list[object] = [entry]
-            for step in steps:
-                hoping()
+            for step in (refiner.bound, refiner.tighten, refiner.solve):
+                search.best, search.result.lower_bound = best + 2 * slack, np.inf
+                if step == refiner.solve:
+                    opened = [replace(one, effort=1e-5) for one in opened]
                 opened = [child for parent in opened for child in step(parent)]
                 assert opened or search.result.lower_bound <= best + 2 * slack
                 for child in opened:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from cases import allowance, judge, largest_allowance, optimum, searched
 from exhaustive import Exhaustive, packs
+
 from builders import cluster, drawn, group, job, model, planning
 from planner.checks import Context, run_checks
 from planner.checks.frameworks import refusals

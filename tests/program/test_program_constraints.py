@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 import pytest
+from cases import all_columns, allowance, best_row, subproblems
+from exhaustive import Plans
 from ortools.sat.python import cp_model
 
 from builders import Planning, cluster, framework, group, job, model, planning
-from cases import all_columns, allowance, best_row, subproblems
-from exhaustive import Plans
 from planner.domain.cluster import GroupLink
 from planner.program.constraints import (
     CONSTRAINTS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from exhaustive import Exhaustive
 
 import planner.program.search as searching
 from builders import Planning, cluster, group, job, model, planning
-from exhaustive import Exhaustive
 from planner.domain.progress import Reporter
 from planner.errors import NoFeasiblePlan, NoPlanInTime
 from planner.pipeline.plan import search
@@ -29,6 +29,7 @@ class Clock:
     """Time that passes only when told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put this clock in place of the real one."""
         self.now = 0.0
         monkeypatch.setattr(searching.time, "monotonic", lambda: self.now)
 
