@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice, allows, find_choices
 from planner.candidates.families import Family, find_families
-from planner.candidates.table import Table
+from planner.candidates.table import NEVER, Table, Ticks, to_ticks
+from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, layer_costs
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
 from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.errors import NoFeasiblePlan, SpecError
+from planner.units import NANOSECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,18 +137,42 @@ class Space:
     def _costs(self) -> dict[tuple[int, int], LayerCosts]:
         return {}
 
-    def table(self, family: Family) -> Table:
-        """Return the prices of a family; its choices are those of its restriction."""
-        indices = family.restriction.choices
+    def hops(self, num_replicas: int, micro_batch: int) -> Ticks:
+        """Return (2, choice, choice) [ns]: forward and backward transfer between choices, priced once."""
+        key = (num_replicas, micro_batch)
+        if key not in self._hops:
+            ends = [StageEnd(group=c.group, strategy=c.strategy, num_replicas=num_replicas) for c in self.choices]
+            there = [
+                [hop_time(a, b, self.cluster, self.model, self.job, self.framework, micro_batch) for b in ends]
+                for a in ends
+            ]
+            forward = to_ticks(there)
+            self._hops[key] = np.stack([forward, forward.T])
+        return self._hops[key]
+
+    @cached_property
+    def _hops(self) -> dict[tuple[int, int], Ticks]:
+        return {}
+
+    def table(self, family: Family, limit: float = NEVER) -> Table:
+        """Return the prices of a family, without stages that cannot run within `limit` [ns].
+
+        Its choices are those of its restriction.
+        """
+        indices = list(family.restriction.choices)
+        bodies = [self.costs(i, family.micro_batch).body for i in indices]
+        fastest = min(float(body.forward + body.backward) for body in bodies) / NANOSECOND
+        most = max(1, min(self.model.num_layers, int(limit // fastest)))
         return Table(
             family,
             [self.choices[i] for i in indices],
             [self.costs(i, family.micro_batch) for i in indices],
-            self.cluster,
+            self.hops(family.num_replicas, family.micro_batch)[:, indices][:, :, indices],
             self.model,
             self.job,
             self.framework,
             max(self.stage_counts(family), default=1),
+            most,
         )
 
 

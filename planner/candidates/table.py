@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice
 from planner.candidates.families import Family
-from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
@@ -26,7 +25,6 @@ from planner.costs.stage import (
     stage_terms,
     sync_time,
 )
-from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
@@ -118,17 +116,21 @@ class Table:
         family: Family,
         choices: Sequence[Choice],
         costs: Sequence[LayerCosts],
-        cluster: Cluster,
+        hops: Ticks,
         model: Model,
         job: Job,
         framework: Framework,
         max_stages: int,
+        max_layers: int,
     ) -> None:
-        """Price nothing yet: keep what prices are made of."""
+        """Price nothing yet: keep what prices are made of; stages of more than `max_layers` are of no interest."""
         self.family = family
         self.choices = choices
         self._costs = costs
-        self._cluster, self._model, self._job, self._framework = cluster, model, job, framework
+        self.hops = hops
+        """(2, choice, choice) [ns]: forward and backward transfer from the row's choice to the column's."""
+        self.num_layers, self.max_layers = model.num_layers, max_layers
+        self._job, self._framework = job, framework
         self._roles: dict[tuple[bool, bool], Prices] = {}
         stages = range(max_stages)
         in_flight = family.schedule.in_flight
@@ -153,7 +155,7 @@ class Table:
         middle = self.prices(first=False, last=False) if num_stages > 2 else first
         used = ((first, rows[0]), (middle, rows.min()), (last, rows[-1]))
         most = max(int((prices.time[row] <= limit).any(axis=0).sum()) for prices, row in used)
-        width = max(1, min(self._model.num_layers - num_stages + 1, most))
+        width = max(1, min(self.num_layers - num_stages + 1, most))
         return Positions(
             first=first,
             middle=middle,
@@ -161,29 +163,6 @@ class Table:
             rows=rows,
             width=width,
         )
-
-    @cached_property
-    def hops(self) -> Ticks:
-        """Return (2, choice, choice) [ns]: forward and backward transfer from the row's choice to the column's."""
-        family, num = self.family, len(self.choices)
-        ends = [
-            StageEnd(group=choice.group, strategy=choice.strategy, num_replicas=family.num_replicas)
-            for choice in self.choices
-        ]
-        found = np.zeros((2, num, num), dtype=np.int64)
-        for here in range(num):
-            for there in range(num):
-                seconds = hop_time(
-                    ends[here],
-                    ends[there],
-                    self._cluster,
-                    self._model,
-                    self._job,
-                    self._framework,
-                    family.micro_batch,
-                )
-                found[0, here, there] = found[1, there, here] = int(np.ceil(seconds / NANOSECOND))
-        return found
 
     def _price(self, *, first: bool, last: bool) -> Prices:
         """Price a role under each base policy and keep the faster one for every stage."""
@@ -225,18 +204,18 @@ class Table:
                 for costs in self._costs
             ]
         )
-        layers = np.arange(1, self._model.num_layers + 1)
+        layers = np.arange(1, self.max_layers + 1)
         limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
         in_flight = self.in_flights[:, None, None]
         recomputed = recompute_needed(terms, layers, in_flight, limits, forced)
         fits = recomputed <= layers
         recomputed = np.minimum(recomputed, layers)
         backward_s = backward_time(terms, layers, recomputed)
-        forward = np.broadcast_to(_ticks(forward_time(terms, layers)), fits.shape)
+        forward = np.broadcast_to(to_ticks(forward_time(terms, layers)), fits.shape)
         return Prices(
             forward=np.where(fits, forward, NEVER),
-            backward=np.where(fits, _ticks(backward_s), NEVER),
-            sync=np.where(fits, _ticks(sync_time(terms, layers, backward_s)), NEVER),
+            backward=np.where(fits, to_ticks(backward_s), NEVER),
+            sync=np.where(fits, to_ticks(sync_time(terms, layers, backward_s)), NEVER),
             recomputed=recomputed,
             policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
         )
@@ -277,5 +256,6 @@ def recompute_needed(
     return np.where(short, count + 1, count)
 
 
-def _ticks(seconds: object) -> Ticks:
+def to_ticks(seconds: object) -> Ticks:
+    """Return seconds as whole nanoseconds, rounded up."""
     return np.ceil(np.asarray(seconds) / NANOSECOND).astype(np.int64)

@@ -26,7 +26,7 @@ from planner.program.subproblem import Assignment, Subproblem
 
 Floats = NDArray[np.float64]
 STEPS_FEASIBLE = 12
-STEPS_REST = 24
+STEPS_REST = 12
 PIECES = 8
 """Intervals into which the bottlenecks of interest are taken apart."""
 PRECISION = 1e-4
@@ -50,6 +50,8 @@ class Bound:
     """[ns] above which no bottleneck is of interest."""
     slack: Floats
     """(position, choice, n - 1): [ns] by which taking this column raises the bound, infinite where it cannot be."""
+    prices: Floats
+    """(row,) [ns] what a device is worth, by the multipliers that prove the bound."""
     start: Assignment | None
     """A plan at the smallest bottleneck, if one was met on the way."""
 
@@ -57,8 +59,8 @@ class Bound:
 class Bounder:
     """Bounds one subproblem; keeps the arrays that every step needs."""
 
-    def __init__(self, sub: Subproblem) -> None:
-        """Prepare the columns' costs."""
+    def __init__(self, sub: Subproblem, prices: Floats) -> None:
+        """Prepare the columns' costs; `prices` (row,) [ns] are where the search for the best multipliers starts."""
         self.sub = sub
         self.time = sub.positions.time
         self.layers = np.arange(1, self.time.shape[2] + 1)
@@ -72,12 +74,21 @@ class Bounder:
             cost[1:] += entering[None, :, None]
         self.cost = np.where(self.fits, cost, np.inf)
         self._first_sync = float(sub.positions.sync[0][self.fits[0]].max(initial=0))
-        self._prices = np.zeros(len(sub.capacity))
+        self._layer_prices = np.zeros(len(sub.capacity))
+        self._prices = prices
 
     def bound(self, cutoff: float, highest: float = np.inf, lowest: float = 0.0) -> Bound:
         """Return a bound on the plans below `cutoff` [ns], whose slowest stages take between `lowest` and `highest`."""
         highest = min(highest, float(self.time[self.fits].max(initial=0)))
-        closed = Bound(value=cutoff, bottleneck=highest, tau=highest, highest=highest, slack=NOTHING, start=None)
+        closed = Bound(
+            value=cutoff,
+            bottleneck=highest,
+            tau=highest,
+            highest=highest,
+            slack=NOTHING,
+            prices=self._prices,
+            start=None,
+        )
         possible, start = self._possible(highest)
         if not possible:
             return closed
@@ -88,7 +99,15 @@ class Bounder:
         low, found = self._smallest_bottleneck(lowest, highest)
         pace = self.sub.num_microbatches - 1
         value, tau = value + pace * max(0.0, low - tau) * ROUNDING, max(tau, low)
-        return Bound(value=value, bottleneck=low, tau=tau, highest=highest, slack=slack, start=found or start)
+        return Bound(
+            value=value,
+            bottleneck=low,
+            tau=tau,
+            highest=highest,
+            slack=slack,
+            prices=self._prices,
+            start=found or start,
+        )
 
     def _price(self, low: float, highest: float, cutoff: float) -> tuple[float, float, Floats]:
         """Return bounds [ns] on the step and on tau if the slowest stage lies in [low, highest], and the slack.
@@ -168,13 +187,13 @@ class Bounder:
         if most.max(axis=1).min() == 0:
             return False, None
         value = np.where(most > 0, most, -np.inf)
-        prices = self._prices
+        prices = self._layer_prices
         for _ in range(STEPS_FEASIBLE):
             reduced = value - prices @ sub.usage
             chosen = reduced.argmax(axis=1)
             total = reduced.max(axis=1).sum() + prices @ sub.capacity
             if total < sub.num_layers - 1e-6:
-                self._prices = prices
+                self._layer_prices = prices
                 return False, None
             spare = sub.capacity - sub.usage[:, chosen].sum(axis=1)
             held = most[np.arange(sub.num_stages), chosen]
@@ -192,7 +211,8 @@ class Bounder:
             capacity=self.sub.capacity.astype(float),
             num_layers=self.sub.num_layers,
         )
-        dual = maximize(columns, target, STEPS_REST)
+        dual = maximize(columns, self._prices, target, STEPS_REST)
+        self._prices = dual.device_prices
         return dual.value, columns.slack(dual) if np.isfinite(dual.value) else NOTHING
 
 

@@ -16,7 +16,8 @@ def uniform_starts(space: Space, table: Table, stages: NDArray[np.int64]) -> Ite
     best: tuple[float, int, int] | None = None
     usage = space.usage[:, list(table.family.restriction.choices)]
     capacity = space.capacity // table.family.num_replicas
-    for num_stages in stages[space.model.num_layers % stages == 0].tolist():
+    even = stages[(space.model.num_layers % stages == 0) & (space.model.num_layers <= table.max_layers * stages)]
+    for num_stages in even.tolist():
         time = _uniform_times(space, table, num_stages)
         fits = (time < NEVER).all(axis=0) & (usage * num_stages <= capacity[:, None]).all(axis=0)
         total = (table.family.num_microbatches - 1) * time.max(axis=0) + time.sum(axis=0)

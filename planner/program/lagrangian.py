@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 BRACKETS = 16
 """Parts into which each round of the search for mu cuts its interval."""
 ROUNDS = 3
+FIRST_GAIN = 0.1
+"""[-] of the value, what the first step of the ascent aims to gain."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,19 @@ class Columns:
         return reduced - lowest
 
 
-def maximize(columns: Columns, target: float, steps: int) -> Dual:
-    """Return the best dual found in `steps` steps of ascent; it stops early at `target` [ns].
+def maximize(columns: Columns, start: Floats, target: float, steps: int) -> Dual:
+    """Return the best dual found in `steps` steps of ascent from the device prices `start`, or at `target` [ns].
 
     The value is infinite if no column is allowed at some position.
     """
-    prices = np.zeros(len(columns.capacity))
+    prices = start
     best = Dual(-np.inf, 0.0, prices)
     delta, failures = 0.0, 0
     for _ in range(steps):
         dual, used = _at_prices(columns, prices)
         if not np.isfinite(dual.value):
             return dual
-        delta = delta or 0.3 * abs(dual.value)
+        delta = delta or FIRST_GAIN * abs(dual.value)
         if dual.value > best.value:
             delta = 1.5 * delta if dual.value - best.value >= delta / 2 else delta
             best, failures = dual, 0

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from planner.candidates import NEVER, Family, Table
 
 Floats = NDArray[np.float64]
-GRID = 48
+GRID = 24
 """Values of a position that are tried."""
+MU_STEPS, MU_ROUNDS = 8, 3
+"""Parts into which each round of the search for a layer's price cuts its interval, and rounds."""
 
 
 def device_prices(rates: Floats, usage: NDArray[np.int64]) -> Floats:
@@ -36,23 +38,29 @@ def device_prices(rates: Floats, usage: NDArray[np.int64]) -> Floats:
 
 def best_rates(
     rates: Floats, counts: NDArray[np.int64], usage: NDArray[np.int64], capacity: NDArray[np.int64]
-) -> Floats:
-    """Return (P,) the bound U [layers/ns]; `rates` are (F, choice), minus infinity where a choice cannot be taken.
+) -> tuple[Floats, Floats]:
+    """Return (P,) the bound U and (P, row) the pi that prove it, both in layers/ns.
 
-    `counts` are (P, F): how many positions of each pipeline hold each number of micro-batches.
+    `rates` are (F, choice), minus infinity where a choice cannot be taken; `counts` are (P, F): how many positions of
+    each pipeline hold each number of micro-batches.
     """
     ends = {0, len(rates) - 1}
     prices = np.concatenate([device_prices(np.maximum(rates[row], 0.0), usage) for row in sorted(ends)])
     best = (rates[None] - (prices @ usage)[:, None, :]).max(axis=2)
     with np.errstate(invalid="ignore"):
         totals = (prices @ capacity)[None, :] + np.where(counts[:, None, :] > 0, counts[:, None, :] * best, 0.0).sum(2)
-    rate: Floats = totals.min(axis=1)
-    return rate
+    return totals.min(axis=1), prices[totals.argmin(axis=1)]
 
 
 def rate_pace(num_layers: int, rate: Floats) -> Floats:
     """Return L / U [ns]; infinite where no layers can pass, since the devices do not suffice."""
     return np.where(rate > 0, num_layers / np.maximum(rate, 1e-300), np.inf)
+
+
+def step_bounds(num_microbatches: int, paces: Floats, rests: Floats) -> Floats:
+    """Return (M - 1) tau + rest [ns]; infinite where tau is, however many micro-batches there are."""
+    possible = np.isfinite(paces)
+    return np.where(possible, (num_microbatches - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
 
 
 def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -66,23 +74,63 @@ def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[n
 
 def table_bounds(
     table: Table,
-    num_layers: int,
     counts: NDArray[np.int64],
     usage: NDArray[np.int64],
     capacity: NDArray[np.int64],
-) -> tuple[Floats, Floats]:
-    """Return bounds [ns] for each P on tau and on the rest of the step, memory and recompute included.
+) -> tuple[Floats, Floats, Floats]:
+    """Return bounds [ns] for each P on tau and on the rest of the step, and (P, row) what a device is worth [ns].
 
-    `counts` are (P, F), as `held_counts` returns them.
+    Memory and recompute are included. `counts` are (P, F), as `held_counts` returns them.
 
     Positions are priced as middle stages, which are the cheapest; infinite where the layers cannot be held.
     """
     time = table.prices(first=False, last=False).time
-    layers = np.arange(1, num_layers + 1)
+    layers = np.arange(1, table.max_layers + 1)
     fits = time < NEVER
     rates = np.where(fits, layers / np.maximum(time, 1), -np.inf).max(axis=2)
     most = np.where(fits, layers, 0).max(axis=(1, 2))
-    possible = (counts @ most >= num_layers) & (counts @ (most == 0) == 0)
-    rate = best_rates(rates, counts, usage, capacity)
-    pace = np.where(possible, rate_pace(num_layers, rate), np.inf)
-    return pace, np.full(len(counts), num_layers * np.where(fits, time / layers, np.inf).min())
+    possible = (counts @ most >= table.num_layers) & (counts @ (most == 0) == 0)
+    rate, prices = best_rates(rates, counts, usage, capacity)
+    pace = np.where(possible, rate_pace(table.num_layers, rate), np.inf)
+    # A device more raises U by pi, and so takes pi / U off the time of every one of P balanced stages.
+    share = counts.sum(axis=1) * np.where(possible, pace, 0.0) / np.maximum(rate, 1e-300)
+    rest = np.full(len(counts), table.num_layers * np.where(fits, time / layers, np.inf).min())
+    return pace, rest, prices * share[:, None]
+
+
+def rest_bounds(
+    table: Table,
+    counts: NDArray[np.int64],
+    usage: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    prices: Floats,
+    highest: float,
+) -> Floats:
+    """Return (P,) a bound [ns] on the sum of all stages' times if none is slower than `highest`.
+
+    max_mu [ mu L - pi . capacity + sum_F counts(P, F) min_{c,n} (t(F,c,n) - mu n + pi . usage(c)) ], from (P, row)
+    device prices pi that need not be the best. Stages are priced as middle ones.
+    """
+    time = table.prices(first=False, last=False).time
+    used = counts.any(axis=0)
+    counts, width = counts[:, used], max(1, int((time <= highest).any(axis=(0, 1)).sum()))
+    time = np.where(time[used, :, :width] <= highest, time[used, :, :width], NEVER)
+    layers = np.arange(1, width + 1)
+    charged = np.where(time < NEVER, time, np.inf)[None] + (prices @ usage)[:, None, :, None]
+    base = charged.min(axis=2)
+    low, high = np.zeros(len(counts)), np.full(len(counts), np.where(np.isfinite(base), base, 0.0).max() + 1.0)
+    steps = np.linspace(0.0, 1.0, MU_STEPS + 1)
+    best = np.full(len(counts), -np.inf)
+    for _ in range(MU_ROUNDS):
+        mus = low[:, None] + (high - low)[:, None] * steps
+        reduced = base[:, None] - mus[:, :, None, None] * layers
+        index = reduced.argmin(axis=3)
+        lowest = np.take_along_axis(reduced, index[..., None], axis=3)[..., 0]
+        held = counts[:, None, :]
+        total = np.where(held > 0, held * lowest, 0.0).sum(axis=2) + mus * table.num_layers
+        best = np.maximum(best, total.max(axis=1))
+        enough = (held * (index + 1)).sum(axis=2) >= table.num_layers
+        upper = np.where(enough.any(axis=1), enough.argmax(axis=1), MU_STEPS).clip(1)
+        rows = np.arange(len(counts))
+        low, high = mus[rows, upper - 1], mus[rows, upper]
+    return best - prices @ capacity

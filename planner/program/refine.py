@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates import NEVER, Space, Table
+from planner.candidates import NEVER, Family, Space, Table
 from planner.program.bounds import Bounder
 from planner.program.incumbent import uniform_starts
-from planner.program.rates import best_rates, held_counts, rate_pace, table_bounds
+from planner.program.rates import best_rates, held_counts, rate_pace, rest_bounds, step_bounds, table_bounds
 from planner.program.sets import BoundedSet, FamilySet, PipelineSet
 from planner.program.subproblem import build_subproblem
 from planner.units import NANOSECOND
@@ -47,9 +47,10 @@ class Refiner:
                 bodies = [space.costs(i, family.micro_batch).body for i in indices]
                 layer = np.array([float(body.forward + body.backward) for body in bodies]) / NANOSECOND
                 capacity = space.capacity // family.num_replicas
-                rate = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
+                rate, _ = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
                 paced[key] = (rate_pace(space.model.num_layers, rate), float(space.model.num_layers * layer.min()))
             paces, rest = paced[key]
+            rest += self._edges(family)
             held = np.isfinite(paces)
             if held.any():
                 yield FamilySet(
@@ -59,31 +60,40 @@ class Refiner:
     def price(self, entry: FamilySet) -> Iterator[PipelineSet]:
         """Price a family, look for uniform plans, and yield what can hold the layers, stage count by stage count."""
         space, family = self.space, entry.family
-        table = space.table(family)
+        table = space.table(family, self._highest(family, float(entry.rests.min())))
         usage, capacity = space.usage[:, list(family.restriction.choices)], space.capacity // family.num_replicas
         counts = self._held_counts(table, entry.stages)
-        paces, rests = table_bounds(table, space.model.num_layers, counts, usage, capacity)
+        paces, rests, prices = table_bounds(table, counts, usage, capacity)
         possible = np.isfinite(paces)
-        self.search.result.unfit += int((~possible).sum())
-        bounds = np.where(possible, (family.num_microbatches - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
+        if table.max_layers == table.num_layers:
+            self.search.result.unfit += int((~possible).sum())
+        besides = self._edges(family) + (entry.stages - 1) * (table.hops[0] + table.hops[1]).min()
+        paces, rests = np.maximum(paces, entry.paces), np.maximum(rests + besides, entry.rests)
+        bounds = step_bounds(family.num_microbatches, paces, rests)
         for start in uniform_starts(space, table, entry.stages[bounds < self.search.best]):
             self.search.meet(*start)
+        hopeful = np.flatnonzero(bounds < self.search.cutoff)
+        if np.isfinite(self.search.cutoff) and len(hopeful):
+            highest = self._highest(family, float(rests[hopeful].min()))
+            within = rest_bounds(table, counts[hopeful], usage, capacity, prices[hopeful], highest)
+            rests[hopeful] = np.maximum(rests[hopeful], within + besides[hopeful])
+            bounds = step_bounds(family.num_microbatches, paces, rests)
         for index in np.flatnonzero(possible).tolist():
             yield PipelineSet(
                 table=table,
                 num_stages=int(entry.stages[index]),
-                pace=float(max(paces[index], entry.paces[index])),
+                pace=float(paces[index]),
                 rest=float(rests[index]),
-                bound=float(max(bounds[index], entry.bounds[index])),
+                bound=float(bounds[index]),
+                prices=prices[index],
             )
 
     def bound(self, entry: PipelineSet, *, note: bool = True) -> Iterator[BoundedSet]:
         """Bound a subproblem by its Lagrangian; close it if that is enough (and if `note` is set, take note of it)."""
         cutoff, pace = self.search.cutoff, entry.num_microbatches - 1
-        # The rest is at least what is known: a slower bottleneck than this cannot end below the cutoff.
-        highest = (cutoff - entry.rest) / pace if pace and np.isfinite(cutoff) else np.inf
+        highest = self._highest(entry.table.family, entry.rest)
         sub = build_subproblem(self.space, entry.table, entry.num_stages, min(highest, float(NEVER)))
-        known = Bounder(sub).bound(cutoff, highest, entry.pace)
+        known = Bounder(sub, entry.prices).bound(cutoff, highest, entry.pace)
         if known.start is not None:
             self.search.meet(sub, known.start)
         rest = max(entry.rest, known.value - pace * known.tau)
@@ -105,7 +115,7 @@ class Refiner:
         cutoff = self.search.cutoff
         tight = replace(known, value=cutoff, bottleneck=highest)
         if np.isfinite(low):
-            tight = Bounder(entry.sub).split(replace(known, highest=highest), cutoff, low)
+            tight = Bounder(entry.sub, known.prices).split(replace(known, highest=highest), cutoff, low)
         tight = replace(tight, value=max(tight.value, known.value), start=start or known.start)
         closed = replace(entry, known=tight, exact=True)
         if tight.value < cutoff:
@@ -128,6 +138,20 @@ class Refiner:
             search.close(entry, solved.bound)
         else:
             yield replace(entry, known=replace(entry.known, value=solved.bound), effort=4 * entry.effort)
+
+    def _highest(self, family: Family, rest: float) -> float:
+        """Return the slowest stage [ns] with which a plan can end below the cutoff, the rest being at least `rest`."""
+        pace, cutoff = family.num_microbatches - 1, self.search.cutoff
+        return (cutoff - rest) / pace if pace and np.isfinite(cutoff) else float(NEVER)
+
+    def _edges(self, family: Family) -> float:
+        """Return the least time [ns] that embedding and head add to the rest of a step."""
+        costs = [self.space.costs(index, family.micro_batch) for index in family.restriction.choices]
+        ends = (
+            [c.embedding.forward + c.embedding.backward for c in costs],
+            [c.head.forward + c.head.backward for c in costs],
+        )
+        return float(sum(min(end) for end in ends)) / NANOSECOND
 
     def _held_counts(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many positions hold how many micro-batches; families with the same M share the answer."""

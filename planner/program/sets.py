@@ -58,6 +58,8 @@ class PipelineSet:
     """[ns] bound on the part of the step beside (M - 1) tau."""
     bound: float
     """[ns] below which no plan of the set lies."""
+    prices: Floats
+    """(row,) [ns] about what a device is worth."""
 
     @property
     def num_microbatches(self) -> int:
