@@ -38,9 +38,10 @@ class Watch(Reporter):
     """Does something at the first progress."""
 
     def __init__(self, react: object) -> None:
+        """React by calling `react`."""
         self.react, self.heard = react, 0
 
-    def progress(self, phase: str, open_sets: int, best: float, bound: float) -> None:
+    def progress(self, phase: str, open_sets: int, best: float, bound: float) -> None:  # noqa: ARG002
         """Count, and react once there is a plan."""
         self.heard += 1
         if np.isfinite(best):
