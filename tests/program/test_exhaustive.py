@@ -76,14 +76,14 @@ def test_every_plan_met_passes_the_checks(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2000, 2040))
-@pytest.mark.parametrize("gap", [0.0, 0.2])
+@pytest.mark.parametrize("gap", [0.0, 0.3])
 def test_no_replay_is_below_the_replay_bound(seed: int, gap: float) -> None:
-    """Every plan of a small problem is replayed: none is faster than the bound on replays."""
-    exhaustive = judge(seed, most_devices=4, most_layers=4)
+    """The best plans of every setting are replayed: none is faster than the bound on replays."""
+    exhaustive = judge(seed, most_devices=6, most_layers=6)
     bound = searched(exhaustive.asked, gap).replay_bound * NANOSECOND
     for plans in exhaustive.all_plans():
         listed = schedule(plans.setting.schedule)
-        for row in range(min(len(plans.layers), 60)):
+        for row in np.argsort(plans.objectives)[:10].tolist():
             times = (plans.forward, plans.backward, plans.ahead, plans.back, plans.sync)
             observed = replay(listed, *(part[row].tolist() for part in times), plans.setting.microbatches)
             assert bound <= observed.step_time + NANOSECOND
