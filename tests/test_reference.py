@@ -14,6 +14,7 @@ import typer
 import transcripts
 from planner.architectures import FAMILIES
 from planner.cli import app
+from planner.loader import load
 from planner.schedules import SCHEDULES
 from planner.specs.schema import KINDS, schema
 
@@ -83,3 +84,16 @@ def test_keys_of_files_are_described(kind: str) -> None:
 def test_families_and_schedules_are_described() -> None:
     """Every model family and every schedule stands in the reference."""
     assert sorted({*FAMILIES, *(schedule.name for schedule in SCHEDULES)} - WORDS) == []
+
+
+def test_constants_of_frameworks_are_those_of_the_catalogue() -> None:
+    """The table in docs/costs.md holds the numbers of catalog/frameworks.yaml."""
+    catalogue = transcripts.ROOT / "planner" / "catalog" / "frameworks.yaml"
+    rows: dict[str, dict[str, object]] = load(catalogue.read_text(encoding="utf-8"), "frameworks.yaml").value
+    lines = (transcripts.ROOT / "docs" / "costs.md").read_text(encoding="utf-8").splitlines()
+    assert f"| constant | {' | '.join(rows)} |" in lines
+    keys_of_rows = [key for key in next(iter(rows.values())) if key not in {"source", "can"}]
+    for key in keys_of_rows:
+        figures = [row[key] for row in rows.values()]
+        shown = [("no", "yes")[figure] if isinstance(figure, bool) else f"{figure:g}" for figure in figures]
+        assert f"| `{key}` | {' | '.join(shown)} |" in lines, f"{key} is not as in the catalogue"
