@@ -89,12 +89,11 @@ def cycle_pace(variables: Variables) -> None:
     """
     sub, model = variables.sub, variables.model
     held = sub.in_flight
-    horizon = sum(int(lane.proto.domain[-1]) for lane in variables.lanes)
     previous = None
     for position in range(sub.num_stages):
         if held[position] >= sub.num_microbatches:
             continue
-        excess = model.new_int_var(-horizon, 0, "")
+        excess = model.new_int_var(-(sub.num_stages + 1) * variables.horizon, 0, "")
         model.add(excess >= variables.amount(position, "time") - variables.tau)
         if previous is not None:
             hops = variables.hop(position - 1, 0) + variables.hop(position - 1, 1)

@@ -30,6 +30,8 @@ class Variables:
 
     model: cp_model.CpModel
     sub: Subproblem
+    horizon: int
+    """[ns] above which no time of interest lies."""
     taken: dict[Column, cp_model.IntVar]
     """0/1: the column is in the plan."""
     lanes: tuple[cp_model.IntVar, ...]
@@ -97,6 +99,7 @@ def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> 
     return Variables(
         model=model,
         sub=sub,
+        horizon=horizon,
         taken=taken,
         lanes=lanes,
         sync=model.new_int_var(0, horizon, ""),
