@@ -70,11 +70,16 @@ class Positions:
     """(position,) row of the prices that each position reads."""
     width: int
     """Largest number of layers of interest."""
+    even: int = 0
+    """The only number of layers allowed; zero if any is."""
 
     def _stack(self, name: str) -> NDArray[np.int64]:
         array: NDArray[np.int64] = getattr(self.middle, name)[self.rows, :, : self.width]
         array[0] = getattr(self.first, name)[self.rows[0], :, : self.width]
         array[-1] = getattr(self.last, name)[self.rows[-1], :, : self.width]
+        if self.even and name in {"time", "forward", "backward"}:
+            others = np.arange(1, self.width + 1) != self.even
+            array[:, :, others] = NEVER
         return array
 
     @cached_property
@@ -162,6 +167,7 @@ class Table:
             last=last,
             rows=rows,
             width=width,
+            even=self.num_layers // num_stages if family.restriction.even_layers else 0,
         )
 
     def _price(self, *, first: bool, last: bool) -> Prices:

@@ -73,6 +73,7 @@ def decide(sub: Subproblem, limit: float) -> tuple[bool, Assignment | None]:
     parameters = solver.parameters
     parameters.num_workers, parameters.random_seed = 1, SEED
     parameters.cp_model_probing_level, parameters.symmetry_level = 0, 0
+    parameters.catch_sigint_signal = False  # an interrupt is the search's to handle
     parameters.max_deterministic_time = DETERMINISTIC_LIMIT
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:

@@ -49,7 +49,7 @@ class Bound:
     highest: float
     """[ns] above which no bottleneck is of interest."""
     slack: Floats
-    """(position, choice, n - 1): [ns] by which taking this column raises the bound, infinite where it cannot be."""
+    """(position, choice, n - 1): [ns] by which taking this column raises the value, infinite where it cannot be."""
     prices: Floats
     """(row,) [ns] what a device is worth, by the multipliers that prove the bound."""
     start: Assignment | None

@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 BRACKETS = 16
 """Parts into which each round of the search for mu cuts its interval."""
 ROUNDS = 3
+BALANCED = 1e-9
+"""[-] squared devices by which a fractional plan may miss the capacities and still be taken as the optimum."""
 FIRST_GAIN = 0.1
 """[-] of the value, what the first step of the ascent aims to gain."""
 
@@ -79,7 +81,7 @@ def maximize(columns: Columns, start: Floats, target: float, steps: int) -> Dual
         excess = used - columns.capacity
         excess = np.where((prices <= 0) & (excess < 0), 0.0, excess)
         norm = float(excess @ excess)
-        if best.value >= target or norm == 0:
+        if best.value >= target or norm < BALANCED:
             break
         goal = min(best.value + delta, max(target, dual.value))
         step = max(goal - dual.value, 1e-6 * abs(dual.value)) / norm

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from planner.candidates import NEVER, Family, Table
 
 Floats = NDArray[np.float64]
+IMPOSSIBLE = -1e200
+"""[layers/ns] the rate of a choice that cannot be taken: finite, so that nothing is multiplied by infinity."""
 GRID = 24
 """Values of a position that are tried."""
 MU_STEPS, MU_ROUNDS = 8, 3
@@ -46,7 +48,7 @@ def best_rates(
     """
     ends = {0, len(rates) - 1}
     prices = np.concatenate([device_prices(np.maximum(rates[row], 0.0), usage) for row in sorted(ends)])
-    best = (rates[None] - (prices @ usage)[:, None, :]).max(axis=2)
+    best = np.maximum(rates[None] - (prices @ usage)[:, None, :], IMPOSSIBLE).max(axis=2)
     with np.errstate(invalid="ignore"):
         totals = (prices @ capacity)[None, :] + np.where(counts[:, None, :] > 0, counts[:, None, :] * best, 0.0).sum(2)
     return totals.min(axis=1), prices[totals.argmin(axis=1)]
@@ -93,7 +95,7 @@ def table_bounds(
     rate, prices = best_rates(rates, counts, usage, capacity)
     pace = np.where(possible, rate_pace(table.num_layers, rate), np.inf)
     # A device more raises U by pi, and so takes pi / U off the time of every one of P balanced stages.
-    share = counts.sum(axis=1) * np.where(possible, pace, 0.0) / np.maximum(rate, 1e-300)
+    share = counts.sum(axis=1) * np.where(np.isfinite(pace), pace, 0.0) / np.maximum(rate, 1e-300)
     rest = np.full(len(counts), table.num_layers * np.where(fits, time / layers, np.inf).min())
     return pace, rest, prices * share[:, None]
 

@@ -14,7 +14,7 @@ from planner.program.bounds import Bounder
 from planner.program.incumbent import uniform_starts
 from planner.program.rates import best_rates, held_counts, rate_pace, rest_bounds, step_bounds, table_bounds
 from planner.program.sets import BoundedSet, FamilySet, PipelineSet
-from planner.program.subproblem import build_subproblem
+from planner.program.subproblem import build_subproblem, slowest
 from planner.units import NANOSECOND
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Refiner:
     def __init__(self, space: Space, search: Search) -> None:
         """Refine sets of `space` on behalf of `search`."""
         self.space, self.search = space, search
-        self.rounding = 2 * space.job.global_batch + 10 * space.model.num_layers
+        self.rounding = 4 * space.job.global_batch + 10 * space.model.num_layers
         """[ns] by which rounding prices up may have raised a bound."""
         self._held: dict[tuple[object, ...], NDArray[np.int64]] = {}
 
@@ -60,13 +60,11 @@ class Refiner:
     def price(self, entry: FamilySet) -> Iterator[PipelineSet]:
         """Price a family, look for uniform plans, and yield what can hold the layers, stage count by stage count."""
         space, family = self.space, entry.family
-        table = space.table(family, self._highest(family, float(entry.rests.min())))
+        cutoff, highest = self.search.cutoff, self._highest(family, float(entry.rests.min()))
+        table = space.table(family, highest)
         usage, capacity = space.usage[:, list(family.restriction.choices)], space.capacity // family.num_replicas
         counts = self._held_counts(table, entry.stages)
         paces, rests, prices = table_bounds(table, counts, usage, capacity)
-        possible = np.isfinite(paces)
-        if table.max_layers == table.num_layers:
-            self.search.result.unfit += int((~possible).sum())
         besides = self._edges(family) + (entry.stages - 1) * (table.hops[0] + table.hops[1]).min()
         paces, rests = np.maximum(paces, entry.paces), np.maximum(rests + besides, entry.rests)
         bounds = step_bounds(family.num_microbatches, paces, rests)
@@ -74,33 +72,57 @@ class Refiner:
             self.search.meet(*start)
         hopeful = np.flatnonzero(bounds < self.search.cutoff)
         if np.isfinite(self.search.cutoff) and len(hopeful):
-            highest = self._highest(family, float(rests[hopeful].min()))
+            cutoff, highest = self.search.cutoff, self._highest(family, float(rests[hopeful].min()))
             within = rest_bounds(table, counts[hopeful], usage, capacity, prices[hopeful], highest)
             rests[hopeful] = np.maximum(rests[hopeful], within + besides[hopeful])
             bounds = step_bounds(family.num_microbatches, paces, rests)
-        for index in np.flatnonzero(possible).tolist():
-            yield PipelineSet(
+        yield from self._pipelines(entry, table, prices, paces, rests, np.minimum(bounds, cutoff), highest)
+
+    def _pipelines(
+        self,
+        entry: FamilySet,
+        table: Table,
+        prices: NDArray[np.float64],
+        paces: NDArray[np.float64],
+        rests: NDArray[np.float64],
+        bounds: NDArray[np.float64],
+        highest: float,
+    ) -> Iterator[PipelineSet]:
+        """Yield a family's sets; close those that hold nothing below the cutoff, drop those that hold nothing at all.
+
+        Prices end at stages of `highest` [ns]: a plan with a slower one is no faster than the cutoff, and its replay
+        takes M times as long.
+        """
+        replays = np.maximum(entry.family.num_microbatches * np.minimum(paces, highest), entry.rests)
+        for index in range(len(entry.stages)):
+            part = PipelineSet(
                 table=table,
                 num_stages=int(entry.stages[index]),
                 pace=float(paces[index]),
                 rest=float(rests[index]),
                 bound=float(bounds[index]),
+                replay_bound=float(replays[index]),
                 prices=prices[index],
             )
+            if np.isfinite(paces[index]):
+                yield part
+            elif table.max_layers < table.num_layers:
+                self.search.close(part, part.bound)
+            else:
+                self.search.result.unfit += 1
 
     def bound(self, entry: PipelineSet, *, note: bool = True) -> Iterator[BoundedSet]:
         """Bound a subproblem by its Lagrangian; close it if that is enough (and if `note` is set, take note of it)."""
-        cutoff, pace = self.search.cutoff, entry.num_microbatches - 1
-        highest = self._highest(entry.table.family, entry.rest)
+        cutoff, highest = self.search.cutoff, self._highest(entry.table.family, entry.rest)
         sub = build_subproblem(self.space, entry.table, entry.num_stages, min(highest, float(NEVER)))
         known = Bounder(sub, entry.prices).bound(cutoff, highest, entry.pace)
         if known.start is not None:
             self.search.meet(sub, known.start)
-        rest = max(entry.rest, known.value - pace * known.tau)
-        if known.value < cutoff:
-            yield BoundedSet(sub=sub, known=replace(known, value=max(known.value, entry.bound)), rest=rest)
+        replayed = max(entry.replay_bound, entry.num_microbatches * min(known.bottleneck, highest))
+        if max(known.value, entry.bound) < cutoff:
+            yield BoundedSet(sub=sub, known=known, replay_bound=replayed, proved=entry.bound)
         elif note:
-            self.search.close(replace(entry, pace=min(max(entry.pace, known.bottleneck), highest)), cutoff)
+            self.search.close(replace(entry, replay_bound=replayed), cutoff)
 
     def tighten(self, entry: BoundedSet, *, note: bool = True) -> Iterator[BoundedSet]:
         """Find a subproblem's smallest bottleneck exactly, and take its bottlenecks apart from there."""
@@ -116,28 +138,32 @@ class Refiner:
         tight = replace(known, value=cutoff, bottleneck=highest)
         if np.isfinite(low):
             tight = Bounder(entry.sub, known.prices).split(replace(known, highest=highest), cutoff, low)
-        tight = replace(tight, value=max(tight.value, known.value), start=start or known.start)
-        closed = replace(entry, known=tight, exact=True)
-        if tight.value < cutoff:
-            yield closed
+        replayed = max(entry.replay_bound, entry.sub.num_microbatches * min(tight.bottleneck, highest))
+        tight = replace(tight, start=start or known.start)
+        tightened = replace(
+            entry, known=tight, replay_bound=replayed, proved=max(entry.proved, known.value), exact=True
+        )
+        if tightened.bound < cutoff:
+            yield tightened
         elif note:
-            self.search.close(closed, cutoff)
+            self.search.close(tightened, cutoff)
 
     def solve(self, entry: BoundedSet) -> Iterator[BoundedSet]:
         """Solve a subproblem by CP-SAT: to its optimum, or to a better bound where that takes too much work."""
         from planner.program.solve import solve
 
         search = self.search
+        cutoff = search.cutoff if np.isfinite(search.cutoff) else float(slowest(entry.sub))
         solved = solve(
-            entry.sub, entry.known, search.cutoff, search.gap / 2, effort=entry.effort, time_limit=search.seconds_left
+            entry.sub, entry.known, cutoff, search.gap / 2, effort=entry.effort, time_limit=search.seconds_left
         )
         search.result.solved += 1
         if solved.assignment is not None:
-            search.meet(entry.sub, solved.assignment)
+            search.meet(entry.sub, solved.assignment, solved=True)
         if solved.complete or solved.bound >= search.cutoff:
-            search.close(entry, solved.bound)
+            search.close(entry, max(solved.bound, entry.proved))
         else:
-            yield replace(entry, known=replace(entry.known, value=solved.bound), effort=4 * entry.effort)
+            yield replace(entry, proved=max(solved.bound, entry.proved), effort=4 * entry.effort)
 
     def _highest(self, family: Family, rest: float) -> float:
         """Return the slowest stage [ns] with which a plan can end below the cutoff, the rest being at least `rest`."""

@@ -121,9 +121,9 @@ class Search:
         self.result.seconds = time.monotonic() - self._started
         return self.result
 
-    def meet(self, sub: Subproblem, assignment: Assignment) -> None:
-        """Take note of a plan, if it keeps every limit."""
-        if not is_allowed(sub, assignment):
+    def meet(self, sub: Subproblem, assignment: Assignment, *, solved: bool = False) -> None:
+        """Take note of a plan, if it keeps every limit; the solver's (`solved`) always do."""
+        if not solved and not is_allowed(sub, assignment):
             return
         found = Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment))
         self.result.found.append(found)

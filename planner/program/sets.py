@@ -55,9 +55,11 @@ class PipelineSet:
     pace: float
     """[ns] bound on the slowest stage."""
     rest: float
-    """[ns] bound on the part of the step beside (M - 1) tau."""
+    """[ns] bound on the part of the step beside (M - 1) tau, of plans below the cutoff that was in force."""
     bound: float
     """[ns] below which no plan of the set lies."""
+    replay_bound: float
+    """[ns] below which no replay of a plan of the set lies."""
     prices: Floats
     """(row,) [ns] about what a device is worth."""
 
@@ -71,11 +73,6 @@ class PipelineSet:
         """[ns] what a step would take if the stages came out balanced: (M + P - 1) tau."""
         return (self.num_microbatches + self.num_stages - 1) * self.pace
 
-    @property
-    def replay_bound(self) -> float:
-        """[ns] below which no replay lies: M times the slowest stage, or one micro-batch through all stages."""
-        return max(self.num_microbatches * self.pace, self.rest)
-
 
 @dataclass(frozen=True)
 class BoundedSet:
@@ -83,8 +80,10 @@ class BoundedSet:
 
     sub: Subproblem
     known: Bound
-    rest: float
-    """[ns] bound on the part of the step beside (M - 1) tau."""
+    replay_bound: float
+    """[ns] below which no replay of a plan of the set lies."""
+    proved: float
+    """[ns] below which no plan of the set lies, from other sources than `known`."""
     exact: bool = False
     """Whether the bound holds the exact smallest bottleneck."""
     effort: float = 1.0
@@ -93,12 +92,7 @@ class BoundedSet:
     @property
     def bound(self) -> float:
         """[ns] below which no plan of the set lies."""
-        return self.known.value
-
-    @property
-    def replay_bound(self) -> float:
-        """[ns] below which no replay lies: M times the slowest stage, or one micro-batch through all stages."""
-        return max(self.sub.num_microbatches * self.known.bottleneck, self.rest)
+        return max(self.known.value, self.proved)
 
 
 OpenSet = FamilySet | PipelineSet | BoundedSet

@@ -72,7 +72,7 @@ class Subproblem:
     @property
     def rounding(self) -> int:
         """[ns] by which rounding the prices up may have raised the objective."""
-        return self.num_microbatches * len(self.family.schedule.lanes) + 5 * self.num_stages + 5
+        return 4 * self.num_microbatches * len(self.family.schedule.lanes) + 8 * self.num_stages + 8
 
 
 def build_subproblem(space: Space, table: Table, num_stages: int, limit: float = NEVER) -> Subproblem:
@@ -120,6 +120,15 @@ def is_allowed(sub: Subproblem, assignment: Assignment) -> bool:
         if not first_fit(counts, slots.num_nodes, slots.devices_per_node):
             return False
     return True
+
+
+def slowest(sub: Subproblem) -> int:
+    """Return a time [ns] that no plan of the subproblem exceeds."""
+    time, sync = sub.positions.time, sub.positions.sync
+    stages = np.where(time < NEVER, time, 0).max(axis=(1, 2)).sum()
+    hops = sub.num_stages * (sub.hops[0] + sub.hops[1]).max(initial=0)
+    exchange = np.where(time < NEVER, sync, 0).max()
+    return int((sub.num_microbatches + 1) * len(sub.family.schedule.lanes) * (stages + hops) + exchange)
 
 
 def evaluate(sub: Subproblem, assignment: Assignment) -> int:

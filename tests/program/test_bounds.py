@@ -41,7 +41,7 @@ def family_sets(seed: int) -> Iterator[tuple[Exhaustive, Search, FamilySet]]:
     exhaustive = judge(seed)
     if exhaustive.options:
         search = Search(exhaustive.asked.space, 0.0)
-        search.meet = lambda *_: None  # type: ignore[method-assign] (the cutoff is the test's)
+        search.meet = lambda *_, **__: None  # type: ignore[method-assign] (the cutoff is the test's)
         for entry in list(search._refiner.families()):
             search.best = np.inf  # what is priced under a cutoff holds below it only
             yield exhaustive, search, entry
