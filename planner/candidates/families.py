@@ -44,11 +44,12 @@ def divisors(number: int) -> list[int]:
 
 
 def find_families(
-    choices: tuple[Choice, ...], job: Job, target: Framework | None, num_devices: int
+    choices: tuple[Choice, ...], job: Job, framework: Framework, target: Framework | None, num_devices: int
 ) -> Iterator[Family]:
     """Yield every family that the job, its constraints and the target allow.
 
-    Where replicas are alone (one of them), ZeRO stages are all the same: only stage 0 is tried.
+    ZeRO stages are those that the target can run, or else those of the framework whose costs are used: another's would
+    be priced wrongly. A constraint on them lifts that. Where there is one replica, ZeRO stages are all the same.
     """
     smallest = min(choice.width for choice in choices)
     schedules = [schedule for schedule in SCHEDULES if _schedule_allowed(schedule, job, target)]
@@ -60,7 +61,7 @@ def find_families(
                 if not allows(job.constraints, "micro_batch", samples):
                     continue
                 for zero, pipelined in product(ZERO_STAGES, (False, True)):
-                    if not _zero_allowed(zero.stage, replicas, job, target, pipelined=pipelined):
+                    if not _zero_allowed(zero.stage, replicas, job, framework, target, pipelined=pipelined):
                         continue
                     alone = not pipelined or replicas * samples == job.global_batch
                     if alone and schedule.name != schedules[0].name:
@@ -86,12 +87,13 @@ def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) ->
     return allows(job.constraints, "schedule", schedule.name)
 
 
-def _zero_allowed(stage: int, replicas: int, job: Job, target: Framework | None, *, pipelined: bool) -> bool:
-    if not allows(job.constraints, "zero", stage):
-        return False
-    stages = [s.stage for s in ZERO_STAGES]
-    if target is not None:
-        stages = list(target.can.zero_stages_pipeline if pipelined else target.can.zero_stages)
+def _zero_allowed(
+    stage: int, replicas: int, job: Job, framework: Framework, target: Framework | None, *, pipelined: bool
+) -> bool:
+    can = (target or framework).can
+    stages = list(can.zero_stages_pipeline if pipelined else can.zero_stages)
+    if target is None and (not stages or any(c.subject == "zero" for c in job.constraints)):
+        stages = [s.stage for s in ZERO_STAGES]
     stages = [s for s in stages if allows(job.constraints, "zero", s)]
     if stage not in stages:
         return False
@@ -107,6 +109,8 @@ def _restrictions(choices: tuple[Choice, ...], job: Job, target: Framework | Non
     sets = [tuple(range(len(choices)))]
     if target is not None and not target.can.tensor_parallel:
         sets = [tuple(i for i in sets[0] if choices[i].width == 1)]
+    if target is not None:
+        sets = _split(sets, lambda index: choices[index].group.device.vendor)
     if target is not None and not target.can.mixed_devices:
         sets = _split(sets, lambda index: choices[index].group.name)
     if target is not None and not target.can.uneven_tensor_parallel:

@@ -109,7 +109,7 @@ class Space:
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """All families, in a fixed order."""
-        return tuple(find_families(self.choices, self.job, self.target, self.num_devices))
+        return tuple(find_families(self.choices, self.job, self.framework, self.target, self.num_devices))
 
     def stage_counts(self, family: Family) -> range:
         """Return the numbers of stages that the family's pipelines may have."""

@@ -29,6 +29,10 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
         (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.stages), "unlike devices"),
     )
     reasons = [*_pipeline_reasons(plan, can), *(text for able, used, text in uneven if used and not able)]
+    used = {stage.group for stage in plan.stages}
+    vendors = {group.device.vendor for group in cluster.groups if group.name in used} - {""}
+    if len(vendors) > 1:
+        reasons.append(f"devices of several vendors ({', '.join(sorted(vendors))})")
     return tuple(f"{framework.name} cannot run {reason}" for reason in reasons)
 
 
@@ -38,15 +42,16 @@ def runs_on(plan: Plan, frameworks: Iterable[Framework], cluster: Cluster) -> tu
 
 
 def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
-    """Return what of the pipeline and of the ZeRO stage is out of reach; with one stage all schedules are the same."""
+    """Return what of pipeline and ZeRO stage is out of reach; with one stage all schedules are the same."""
+    alone = plan.num_replicas == 1  # nothing is shared with others, whatever the ZeRO stage
     if plan.num_stages <= 1:
-        return [] if plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
+        return [] if alone or plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
     if not can.zero_stages_pipeline:
         return [f"a pipeline ({plan.num_stages} stages)"]
     reasons = []
     if plan.schedule not in can.schedules:
         reasons.append(f"schedule {plan.schedule} (only {', '.join(can.schedules)})")
-    if plan.zero_stage not in can.zero_stages_pipeline:
+    if not alone and plan.zero_stage not in can.zero_stages_pipeline:
         possible = ", ".join(str(stage) for stage in can.zero_stages_pipeline)
         reasons.append(f"ZeRO stage {plan.zero_stage} with pipeline stages (only {possible})")
     return reasons

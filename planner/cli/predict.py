@@ -84,6 +84,7 @@ def _of_layout(
     """
     from planner.cli.inputs import read_inputs
     from planner.errors import SpecError
+    from planner.parallelism import AXES
     from planner.pipeline import plan_from_layout
     from planner.specs.layout import parse_layout
 
@@ -95,7 +96,7 @@ def _of_layout(
         raise SpecError.of(
             "--layout", "needs CLUSTER and MODEL before it, as in `planner predict CLUSTER MODEL --layout ...`"
         )
-    found = parse_layout(layout)
+    found = parse_layout(layout, axes=tuple(axis.name for axis in AXES))
     for key, option, value in (
         ("global_batch", "gbs", found.gbs),
         ("sequence_length", "seq", found.seq),

@@ -22,6 +22,8 @@ class Device:
     """[-] share of the 16-bit peak that the fused attention kernel reaches in the forward pass."""
     fused_attention: bool
     """Whether a fused (flash) attention kernel exists for the device."""
+    vendor: str = ""
+    """Whose communication library the device speaks; empty if it is not known."""
 
     def peak(self, precision: str) -> float:
         """Return the dense peak [FLOP/s] in `precision`, or 0.0 if the device does not support it."""

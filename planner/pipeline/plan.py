@@ -71,7 +71,9 @@ def make_plan(
             )
             for other in others
         ),
-        references=find_references(cluster, model, job, framework, target, reporter, full=references),
+        references=find_references(
+            cluster, model, job, framework, target, reporter, full=references and not result.stopped
+        ),
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from planner.domain.job import Constraint
 from planner.domain.prediction import Outcome
 from planner.errors import NoFeasiblePlan
-from planner.parallelism import AXES
 from planner.pipeline.judge import predict_plan
 from planner.specs.constraints import parse_constraint
 from planner.specs.plan import PlanFile
@@ -38,7 +37,7 @@ def why_not(file: PlanFile, text: str) -> WhyNot:
     from planner.pipeline.plan import make_plan
 
     groups = tuple(group.name for group in file.cluster.groups)
-    constraint = parse_constraint(text, "--why-not", axes=tuple(axis.name for axis in AXES), groups=groups)
+    constraint = parse_constraint(text, "--why-not", groups=groups)
     job = replace(file.job, constraints=(*file.job.constraints, constraint))
     prediction, _ = predict_plan(file.plan, file.cluster, file.model, file.job)
     try:

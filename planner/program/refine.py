@@ -10,15 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates import NEVER, Family, Space, Table
-from planner.program.bounds import Bounder
+from planner.program.bounds import Bound, Bounder
 from planner.program.incumbent import uniform_starts
 from planner.program.rates import best_rates, held_counts, rate_pace, rest_bounds, step_bounds, table_bounds
 from planner.program.sets import BoundedSet, FamilySet, PipelineSet
-from planner.program.subproblem import build_subproblem, slowest
+from planner.program.subproblem import Subproblem, build_subproblem, slowest
 from planner.units import NANOSECOND
 
 if TYPE_CHECKING:
     from planner.program.search import Search
+
+
+PIECES = 4
+"""Intervals of bottlenecks that are counted one by one."""
 
 
 class Refiner:
@@ -138,6 +142,8 @@ class Refiner:
         tight = replace(known, value=cutoff, bottleneck=highest)
         if np.isfinite(low):
             tight = Bounder(entry.sub, known.prices).split(replace(known, highest=highest), cutoff, low)
+            if tight.value < cutoff < np.inf:
+                tight = self._counted(entry.sub, tight, cutoff)
         replayed = max(entry.replay_bound, entry.sub.num_microbatches * min(tight.bottleneck, highest))
         tight = replace(tight, start=start or known.start)
         tightened = replace(
@@ -147,6 +153,22 @@ class Refiner:
             yield tightened
         elif note:
             self.search.close(tightened, cutoff)
+
+    def _counted(self, sub: Subproblem, known: Bound, cutoff: float) -> Bound:
+        """Close what counting positions can close; the bottlenecks that are left start where it cannot."""
+        from planner.program.counts import counted_bound
+
+        bounder = Bounder(sub, known.prices)
+        fits = known.slack <= cutoff - known.value
+        times = np.unique(bounder.time[(bounder.time >= known.bottleneck) & (bounder.time <= known.highest)])
+        left = []
+        for piece in np.array_split(times, min(PIECES, len(times))):
+            start, end = max(known.bottleneck, float(piece[0])), float(piece[-1])
+            if counted_bound(sub, bounder.cost, fits, start, end, cutoff) < cutoff:
+                left.append((start, end))
+        if not left:
+            return replace(known, value=cutoff)
+        return replace(known, bottleneck=left[0][0], tau=max(known.tau, left[0][0]), highest=left[-1][1])
 
     def solve(self, entry: BoundedSet) -> Iterator[BoundedSet]:
         """Solve a subproblem by CP-SAT: to its optimum, or to a better bound where that takes too much work."""

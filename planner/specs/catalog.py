@@ -25,7 +25,6 @@ class DeviceRow:
     """A device with what the catalogue says around it."""
 
     device: Device
-    vendor: str
     aliases: tuple[str, ...]
     intra_node: str
     """Name of the link inside a node that is usual for the device; empty if none is."""
@@ -159,10 +158,10 @@ def _device_row(name: str, row: Mapping[str, Any]) -> DeviceRow:
         matmul_efficiency=float(row["matmul_efficiency"]),
         attention_efficiency=float(row["attention_efficiency"]),
         fused_attention=row["fused_attention"],
+        vendor=row.get("vendor") or "",
     )
     return DeviceRow(
         device=found,
-        vendor=row.get("vendor") or "",
         aliases=tuple(row.get("aliases") or ()),
         intra_node=row.get("default_intra_node") or "",
         inter_node=row.get("default_inter_node") or "",

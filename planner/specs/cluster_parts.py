@@ -74,6 +74,7 @@ def _device(block: DeviceBlock) -> Device:
         matmul_efficiency=block.matmul_efficiency,
         attention_efficiency=block.attention_efficiency,
         fused_attention=block.fused_attention,
+        vendor=block.vendor or "",
     )
 
 
@@ -194,6 +195,7 @@ def _device_record(device: Device) -> dict[str, Any]:
         "matmul_efficiency": device.matmul_efficiency,
         "attention_efficiency": device.attention_efficiency,
         "fused_attention": device.fused_attention,
+        **({"vendor": device.vendor} if device.vendor else {}),
     }
 
 

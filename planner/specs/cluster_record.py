@@ -46,7 +46,7 @@ class Record(BaseModel):
     """The base of all records: unknown keys are problems, and text is never taken for a number."""
 
     # Deferred, because only the outermost record needs its validator built, and building costs start-up time.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=())
 
 
 def one_rate(record: Any, *names: str) -> None:
@@ -72,6 +72,7 @@ class DeviceBlock(Record):
     matmul_efficiency: Share = Field(0.6, description="[-] share of the peak that large products reach in training.")
     attention_efficiency: Share = Field(0.4, description="[-] share of the 16-bit peak of the attention kernel.")
     fused_attention: bool = Field(True, description="Whether a fused (flash) attention kernel exists.")
+    vendor: Text | None = Field(None, description="Whose communication library the device speaks, such as nvidia.")
 
     @model_validator(mode="after")
     def has_a_peak(self) -> DeviceBlock:

@@ -7,11 +7,23 @@ from collections.abc import Iterable
 
 from planner.domain.job import Constraint
 from planner.errors import SpecError
+from planner.parallelism import AXES
+from planner.recompute import RECOMPUTE_POLICIES
+from planner.schedules import SCHEDULES
 
-AXES = ("tp", "cp", "ep", "etp")
-"""Axes that a constraint may name unless the caller knows better."""
-_COUNTS = ("pp", "vpp", "dp", "micro_batch", "devices")
-_WORDS = {"recompute": ("none", "selective", "full"), "schedule": ()}
+_AXES = tuple(axis.name for axis in AXES)
+_COUNTS = ("pp", "dp", "micro_batch", "devices")
+_WORDS = {
+    "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
+    "schedule": tuple(schedule.name for schedule in SCHEDULES),
+}
+_LATER = {
+    "cp": "context parallelism",
+    "ep": "expert parallelism",
+    "etp": "expert parallelism",
+    "vpp": "interleaved schedules",
+}
+"""Subjects that users know, and what they would need -> so that they are refused with the reason."""
 _SAME = {
     "mbs": "micro_batch",
     "micro_batch_size": "micro_batch",
@@ -50,7 +62,7 @@ _EXAMPLES = '"tp <= 8", "recompute: never", "group v100 unused" or "use at most 
 
 
 def parse_constraint(
-    text: str, place: str = "", *, axes: tuple[str, ...] = AXES, groups: Iterable[str] | None = None
+    text: str, place: str = "", *, axes: tuple[str, ...] = _AXES, groups: Iterable[str] | None = None
 ) -> Constraint:
     """Return the constraint that `text` writes, such as ``tp <= 8`` or ``group v100 unused``.
 
@@ -90,6 +102,8 @@ def _split(text: str, axes: tuple[str, ...], groups: tuple[str, ...] | None) -> 
         return _counted(subject, _operator(match), match["value"], 0, 3)
     if subject in (*axes, *_COUNTS):
         return _counted(subject, _operator(match), match["value"], 1)
+    if subject in _LATER:
+        raise ValueError(f"{subject} needs {_LATER[subject]}, which comes in a later version; leave it out")
     raise ValueError(_unknown(subject, (*axes, *_COUNTS, "zero", *_WORDS, "group NAME")))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -101,6 +100,8 @@ def _replace(target: Path, text: str) -> None:
         raise IsADirectoryError
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(13, "it is read-only")
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -172,7 +172,9 @@ def _default_precision(cluster: Cluster, defaults: list[str]) -> str:
     """Return the first of bf16, fp16 and fp32 that every device supports."""
     able = [name for name in PRECISIONS if all(group.device.peak(name) for group in cluster.groups)]
     precision = next((name for name in able if name != "fp8"), "fp32")
-    defaults.append(f"precision {precision}" + ("" if precision == "bf16" else ", since not every device does bf16"))
+    able_of = sum(1 for group in cluster.groups if group.device.peak("bf16"))
+    reason = "not every device does bf16" if able_of else "no device does bf16"
+    defaults.append(f"precision {precision}" + ("" if precision == "bf16" else f", since {reason}"))
     return precision
 
 

@@ -27,7 +27,7 @@ COUNTS_OF_SPECS = {
 """BERT with pooler, transform and both heads of pre-training; without the last three it is 335,141,888."""
 
 
-def _config(  # noqa: PLR0917 a table's columns
+def _config(
     model_type: str, hidden: int, layers: int, heads: int, kv_heads: int, ffn: int, vocabulary: int, **more: object
 ) -> dict[str, object]:
     return {

@@ -197,10 +197,10 @@ class Exhaustive:
                     continue
                 for stages in (p for p in range(1, most + 1) if self._allowed("pp", p)):
                     zeros = [zero for zero in range(4) if self._allowed("zero", zero)]
-                    if can is not None:
-                        zeros = [
-                            z for z in zeros if z in (can.zero_stages if stages == 1 else can.zero_stages_pipeline)
-                        ]
+                    profile = can or asked.framework.can
+                    if can is not None or not any(c.subject == "zero" for c in asked.job.constraints):
+                        able = profile.zero_stages if stages == 1 else profile.zero_stages_pipeline
+                        zeros = [zero for zero in zeros if zero in able]
                     alike = schedules
                     if not self.thorough:
                         zeros = zeros[:1] if replicas == 1 else zeros

@@ -144,7 +144,7 @@ def test_bounds_hold_wherever_an_interrupt_falls(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(made._refiner, name, interrupted)
     result = made.run()
-    assert result.stopped == ("interrupted" if len(calls) >= when - when % 2 else "")
+    assert result.stopped == ("interrupted" if len(calls) >= max(1, when - when % 2) else "")
     optimum = Exhaustive(problem).optimum / NANOSECOND
     assert result.lower_bound <= optimum + 50
     assert result.replay_bound <= optimum + 50

@@ -16,7 +16,7 @@ from planner.specs.constraints import parse_constraint
         ("pp == 4", ("pp", "=", "4")),
         ("pp < 4", ("pp", "<=", "3")),
         ("dp > 1", ("dp", ">=", "2")),
-        ("ep != 2", ("ep", "!=", "2")),
+        ("pp != 2", ("pp", "!=", "2")),
         ("mbs <= 2", ("micro_batch", "<=", "2")),
         ("zero = 0", ("zero", "=", "0")),
         ("zero_stage <= 1", ("zero", "<=", "1")),
