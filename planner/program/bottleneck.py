@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from planner.program.bounds import trim
+from planner.program.solver import new_solver
 from planner.program.subproblem import Assignment, Subproblem
 
 PRECISION = 3e-4
 """[-] relative width at which bisection stops."""
-SEED = 1
-DETERMINISTIC_LIMIT = 0.5
-"""[-] of one decision, in the solver's own measure of work; undecided counts as possible."""
+EFFORT = 0.5
+"""[-] of one decision, in the solver's deterministic measure of work; undecided counts as possible."""
 
 
 def smallest_bottleneck(sub: Subproblem, low: float, high: float) -> tuple[float, Assignment | None]:
@@ -69,12 +69,7 @@ def decide(sub: Subproblem, limit: float) -> tuple[bool, Assignment | None]:
     for usage, capacity in zip(sub.usage, sub.capacity, strict=True):
         model.add(sum(int(usage[choice]) * count for (_, choice), count in counts.items()) <= int(capacity))
     model.add(sum(int(kinds[kind, choice]) * count for (kind, choice), count in counts.items()) >= sub.num_layers)
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers, parameters.random_seed = 1, SEED
-    parameters.cp_model_probing_level, parameters.symmetry_level = 0, 0
-    parameters.catch_sigint_signal = False  # an interrupt is the search's to handle
-    parameters.max_deterministic_time = DETERMINISTIC_LIMIT
+    solver = new_solver(EFFORT)
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return False, None

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from planner.program.solver import new_solver
 from planner.program.subproblem import Subproblem
 
-SEED = 1
 EFFORT = 0.03
 """[-] of CP-SAT's deterministic measure."""
 
@@ -53,12 +53,7 @@ def counted_bound(
     step = (sub.num_microbatches - 1) * tau + sum(column.cost * column.count for column in columns)
     model.add(step <= ceil(cutoff))
     model.minimize(step)
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers, parameters.random_seed = 1, SEED
-    parameters.cp_model_probing_level, parameters.symmetry_level = 0, 0
-    parameters.catch_sigint_signal = False  # an interrupt is the search's to handle
-    parameters.max_deterministic_time = EFFORT
+    solver = new_solver(EFFORT)
     if solver.solve(model) == cp_model.INFEASIBLE:
         return cutoff
     return min(cutoff, solver.best_objective_bound - sub.rounding)

@@ -9,10 +9,9 @@ from ortools.sat.python import cp_model
 
 from planner.program.bounds import Bound
 from planner.program.constraints import CONSTRAINTS
+from planner.program.solver import new_solver
 from planner.program.subproblem import Assignment, Subproblem, evaluate
 from planner.program.variables import Column, Linear, Variables, make_variables
-
-SEED = 1
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,7 @@ def solve(
         for column, taken in variables.taken.items():
             hinted = (bound.start.choices[column.position], bound.start.layers[column.position])
             variables.model.add_hint(taken, (column.choice, column.layers) == hinted)
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers, parameters.random_seed = 1, SEED
-    parameters.relative_gap_limit = gap
-    parameters.catch_sigint_signal = False  # an interrupt is the search's to handle
-    # Columns are few and already filtered by reduced cost: long presolve costs several times what it saves.
-    parameters.cp_model_probing_level, parameters.symmetry_level, parameters.max_presolve_iterations = 0, 0, 1
-    parameters.max_deterministic_time = effort
-    if time_limit > 0:
-        parameters.max_time_in_seconds = time_limit
+    solver = new_solver(effort, gap=gap, time_limit=time_limit)
     status = solver.solve(variables.model)
     if status == cp_model.MODEL_INVALID:
         message = f"the program is invalid: {variables.model.validate()}"
