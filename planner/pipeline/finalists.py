@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 
+WAITING = ("pipeline_bubble", "sync", "step_overhead")
+"""Parts of a step beside a stage's own passes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finalist:
@@ -43,11 +46,23 @@ def choose(finalists: Sequence[Finalist], bound: float, gap: float) -> Finalist:
 
 def lost_because(winner: Finalist, other: Finalist) -> str:
     """Return in a few words what makes the other plan slower, or why it lost though it is not."""
-    ours, theirs = dict(winner.prediction.time), dict(other.prediction.time)
-    difference = other.prediction.step_time - winner.prediction.step_time
-    if difference <= 0:
+    if other.prediction.step_time <= winner.prediction.step_time:
         return "no slower, but its layout is less uniform" if winner.plan.is_uniform else "not proved to be as good"
+    ours, theirs = _comparable(winner, other), _comparable(other, winner)
     worse = {part: theirs.get(part, 0.0) - ours.get(part, 0.0) for part in {*ours, *theirs}}
     part = max(sorted(worse), key=lambda name: worse[name])
-    share = worse[part] / winner.prediction.step_time
-    return f"{part.replace('_', ' ')} +{share:.1%}"
+    return f"{part.replace('_', ' ')} +{worse[part] / winner.prediction.step_time:.1%}"
+
+
+def _comparable(finalist: Finalist, beside: Finalist) -> dict[str, float]:
+    """Return the step [s] by part; passes are one part where the slowest stages of the two sit on unlike groups."""
+    parts = dict(finalist.prediction.time)
+    if _slowest_group(finalist) == _slowest_group(beside):
+        return parts
+    waiting = {name: seconds for name, seconds in parts.items() if name in WAITING}
+    return {**waiting, "slowest stage": sum(parts.values()) - sum(waiting.values())}
+
+
+def _slowest_group(finalist: Finalist) -> str:
+    stages = finalist.prediction.stages
+    return finalist.plan.stages[max(range(len(stages)), key=lambda index: stages[index].time)].group

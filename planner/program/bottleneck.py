@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from planner.program.bounds import trim
-from planner.program.solver import new_solver
+from planner.program.solver import new_solver, weighted
 from planner.program.subproblem import Assignment, Subproblem
 
 PRECISION = 3e-4
@@ -67,8 +67,8 @@ def decide(sub: Subproblem, limit: float) -> tuple[bool, Assignment | None]:
             counts[kind, choice] = model.new_int_var(0, size, "")
         model.add(sum(count for key, count in counts.items() if key[0] == kind) == size)
     for usage, capacity in zip(sub.usage, sub.capacity, strict=True):
-        model.add(sum(int(usage[choice]) * count for (_, choice), count in counts.items()) <= int(capacity))
-    model.add(sum(int(kinds[kind, choice]) * count for (kind, choice), count in counts.items()) >= sub.num_layers)
+        model.add(weighted((usage[choice], count) for (_, choice), count in counts.items()) <= int(capacity))
+    model.add(weighted((kinds[kind, choice], count) for (kind, choice), count in counts.items()) >= sub.num_layers)
     solver = new_solver(EFFORT)
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.program.packing import patterns
-from planner.program.variables import Linear, Variables
+from planner.program.solver import Linear, weighted
+from planner.program.variables import Variables
 
 
 def one_column(variables: Variables) -> None:
@@ -28,7 +29,7 @@ def capacity(variables: Variables) -> None:
     """least[r] <= sum_{s,c,n} usage[r,c] y[s,c,n] <= capacity[r] for every limit r (groups, and all together)."""
     sub = variables.sub
     for usage, least, most in zip(sub.usage, sub.least, sub.capacity, strict=True):
-        used = sum(int(usage[column.choice]) * taken for column, taken in variables.taken.items())
+        used = weighted((usage[column.choice], taken) for column, taken in variables.taken.items())
         variables.model.add_linear_constraint(used, int(least), int(most))
 
 

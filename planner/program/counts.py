@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from planner.program.solver import new_solver
+from planner.program.solver import new_solver, weighted
 from planner.program.subproblem import Subproblem
 
 EFFORT = 0.03
@@ -42,15 +42,15 @@ def counted_bound(
     """
     model = cp_model.CpModel()
     columns = _columns(model, sub, np.where(slack_fits & (sub.positions.time <= end), cost, np.inf))
-    model.add(sum(column.layers * column.count for column in columns) == sub.num_layers)
+    model.add(weighted((column.layers, column.count) for column in columns) == sub.num_layers)
     for usage, most in zip(sub.usage, sub.capacity, strict=True):
-        model.add(sum(int(usage[column.choice]) * column.count for column in columns) <= int(most))
+        model.add(weighted((usage[column.choice], column.count) for column in columns) <= int(most))
     num_heavy = model.new_int_var(0, sub.num_stages, "")
     model.add(num_heavy == sum(column.count for column in columns if column.time >= start))
     paces = heavy_paces(sub, start)
     tau = model.new_int_var(min(paces), max(paces), "")
     model.add_element(num_heavy, paces, tau)
-    step = (sub.num_microbatches - 1) * tau + sum(column.cost * column.count for column in columns)
+    step = weighted([(sub.num_microbatches - 1, tau), *((column.cost, column.count) for column in columns)])
     model.add(step <= ceil(cutoff))
     model.minimize(step)
     solver = new_solver(EFFORT)

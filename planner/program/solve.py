@@ -9,9 +9,9 @@ from ortools.sat.python import cp_model
 
 from planner.program.bounds import Bound
 from planner.program.constraints import CONSTRAINTS
-from planner.program.solver import new_solver
+from planner.program.solver import Linear, new_solver
 from planner.program.subproblem import Assignment, Subproblem, evaluate
-from planner.program.variables import Column, Linear, Variables, make_variables
+from planner.program.variables import Column, Variables, make_variables
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
 from ortools.sat.python import cp_model
 
 SEED = 1
+Linear: TypeAlias = Any
+"""A linear expression of the solver, or an integer where nothing is left to choose."""
+
+
+def weighted(terms: Iterable[tuple[int, Linear]]) -> Linear:
+    """Return the sum of coefficient times variable; Python's own sum is refused where coefficients are zero."""
+    coefficients, variables = zip(*terms, strict=True)
+    return cp_model.LinearExpr.weighted_sum(variables, [int(coefficient) for coefficient in coefficients])
 
 
 def new_solver(effort: float, *, gap: float = 0.0, time_limit: float = 0.0) -> cp_model.CpSolver:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
+from planner.program.solver import Linear, weighted
 from planner.program.subproblem import Assignment, Subproblem
-
-Linear: TypeAlias = Any
-"""A linear expression of the solver, or an integer where nothing is left to choose."""
 
 
 @dataclass(frozen=True, order=True)
@@ -62,9 +59,8 @@ class Variables:
     def amount(self, position: int, name: str) -> Linear:
         """Return a priced quantity [ns] of the position: ``forward``, ``backward``, ``time`` or ``sync``."""
         array = getattr(self.sub.positions, name)
-        return sum(
-            int(array[position, column.choice, column.layers - 1]) * self.taken[column]
-            for column in self.columns(position)
+        return weighted(
+            (array[position, column.choice, column.layers - 1], self.taken[column]) for column in self.columns(position)
         )
 
     def hop(self, position: int, direction: int) -> Linear:
@@ -73,7 +69,7 @@ class Variables:
         pairs = [(here, there) for here in self.choices(position) for there in self.choices(position + 1)]
         if (position, *pairs[0]) not in self.joints:
             return int(table[pairs[0]])
-        return sum(int(table[pair]) * self.joints[(position, *pair)] for pair in pairs)
+        return weighted((table[pair], self.joints[(position, *pair)]) for pair in pairs)
 
     def assignment(self, solver: cp_model.CpSolver) -> Assignment:
         """Read the plan that the solver found."""
