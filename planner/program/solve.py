@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from planner.program.bounds import Bound
 from planner.program.constraints import CONSTRAINTS
-from planner.program.solver import Linear, new_solver
+from planner.program.solver import Linear, new_solver, weighted
 from planner.program.subproblem import Assignment, Subproblem, evaluate
 from planner.program.variables import Column, Variables, make_variables
 
@@ -53,7 +53,8 @@ def objective(variables: Variables) -> Linear:
     sub = variables.sub
     stages = sum(variables.amount(position, "time") for position in range(sub.num_stages))
     hops = sum(variables.hop(position, way) for position in range(sub.num_stages - 1) for way in (0, 1))
-    return (sub.num_microbatches - 1) * variables.tau + stages + hops + variables.sync
+    paces = [(sub.num_microbatches - 1, lane) for lane in variables.lanes]
+    return weighted([*paces, (1, variables.sync)]) + stages + hops
 
 
 def solve(
