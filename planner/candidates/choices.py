@@ -78,8 +78,9 @@ def _refusal(choice: Choice, model: Model, job: Job) -> str:
     for axis in AXES:
         degree = choice.strategy.degree(axis.name)
         constrained = [c for c in job.constraints if c.subject == axis.name]
-        if not allows(constrained, axis.name, degree):
-            return f"{axis.name}={degree} against the constraint {constrained[0].text!r}"
+        against = [c.text for c in constrained if not allows([c], axis.name, degree)]
+        if against:
+            return f"{axis.name}={degree} against the constraint {against[0]!r}"
         if degree > 1 and not axis.searched and not constrained:
             return f"{axis.name}={degree} is tried only when asked for"
         blocker = axis.blocker(model, job.sequence, degree)

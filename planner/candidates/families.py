@@ -105,7 +105,9 @@ def _restrictions(choices: tuple[Choice, ...], job: Job, target: Framework | Non
     policies = ["any"]
     asked = [c for c in job.constraints if c.subject == "recompute"]
     if asked or (target is not None and not (target.can.uneven_recompute and target.can.partial_recompute)):
-        policies = [p for p in ("none", "selective", "full") if allows(asked, "recompute", p)]
+        fused = all(choice.group.device.fused_attention for choice in choices)
+        useful = ("none", "full") if fused and not asked else ("none", "selective", "full")
+        policies = [policy for policy in useful if allows(asked, "recompute", policy)]
     sets = [tuple(range(len(choices)))]
     if target is not None and not target.can.tensor_parallel:
         sets = [tuple(i for i in sets[0] if choices[i].width == 1)]

@@ -50,7 +50,7 @@ def explain(
             file.cluster,
             file.model,
             file.job,
-            certificate=file.certificate,
+            certificate=None if file.edited else file.certificate,
             found=found,
             comparisons=comparisons,
             width=page_width(),
@@ -64,6 +64,8 @@ def explain(
         say(problems_text(problems))
     if found and found.search.status == "interrupted":
         raise typer.Exit(INTERRUPTED)
+    if problems:
+        raise typer.Exit(PROBLEMS)
 
 
 def _refuse_wrong(text: str, file: PlanFile) -> None:

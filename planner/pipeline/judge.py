@@ -35,7 +35,10 @@ def judge(
     There is no prediction where the plan is not sound enough to be priced.
     """
     where = cluster or file.cluster
-    notes = [f"{part} was changed after the plan was made" for part in file.edited]
+    notes = [
+        f"{part} was changed after the plan was made: what the file says is proved is not about it"
+        for part in file.edited
+    ]
     problems = run_checks(Context(plan=file.plan, cluster=where, model=file.model, job=file.job))
     if problems:
         return None, problems, tuple(notes)

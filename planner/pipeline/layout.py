@@ -46,7 +46,7 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
     if job.global_batch % (layout.mbs * replicas):
         wanted = f"mbs={layout.mbs} times dp={replicas}"
         problems.append(
-            _problem(f"{wanted} does not divide the global batch of {job.global_batch:,}; change gbs or mbs")
+            _problem(f"{wanted} does not divide the global batch of {job.global_batch:,}; change gbs, mbs or dp")
         )
     if problems:
         raise SpecError(problems)

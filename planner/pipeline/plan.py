@@ -56,7 +56,8 @@ def make_plan(
         lower_bound=min(bound, chosen.objective),
         replay_lower_bound=result.replay_bound * NANOSECOND + framework.step_overhead,
     )
-    others = [finalist for finalist in finalists if finalist.shape != chosen.shape][:NUM_ALTERNATIVES]
+    shapes = {finalist.shape: finalist for finalist in reversed(finalists) if finalist.shape != chosen.shape}
+    others = sorted(shapes.values(), key=lambda other: other.prediction.step_time)[:NUM_ALTERNATIVES]
     return Outcome(
         plan=chosen.plan,
         prediction=chosen.prediction,
@@ -150,7 +151,7 @@ def _report(result: Result, space: Space, gap: float) -> SearchReport:
         status=result.stopped or ("optimal" if gap <= EXACT else "within_gap"),
         seconds=result.seconds,
         subproblems=result.subproblems,
-        pruned=result.subproblems - result.solved,
+        pruned=result.subproblems - result.solved - (result.open if result.stopped else 0),
         solved=result.solved,
         rejections=tuple(sorted(_rejections(space, result).items())),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import ceil
 
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster, DeviceGroup
@@ -20,9 +21,12 @@ from planner.units import GIB
 
 ROUGH_GAP = 0.2
 """[-] a repair must be possible, not optimal."""
+ANY_GAP = 0.95
+"""[-] where any plan will do."""
 SCALE_MAX = 1024.0
 SCALE_STEPS = 7
-NODE_FACTORS = (2, 4, 8, 16)
+NODE_FACTORS = (2.0, 4.0, 8.0, 16.0)
+NODE_STEPS = 5
 HEADROOM_MIN = 0.02
 """[-] less than this is not proposed: a run at the limit dies of fragmentation."""
 
@@ -64,7 +68,7 @@ def _shortage(
 ) -> Shortage | None:
     """Find by bisection on all devices' memory the plan that needs the least; None if memory is not the trouble."""
     low, high = 1.0, 1.0
-    nearest = None
+    job, nearest = replace(job, gap=ANY_GAP), None
     while nearest is None:
         low, high = high, high * 2
         if high > SCALE_MAX:
@@ -121,12 +125,36 @@ def _changes(
         (f"--sequence-length {length}", cluster, replace(job, sequence=length), target)
         for length in _shorter(job, cluster, model, target)
     )
-    for factor in NODE_FACTORS:
-        more = replace(cluster, groups=tuple(replace(g, num_nodes=g.num_nodes * factor) for g in cluster.groups))
-        if _rough_plan(more, model, job, find_framework(job.framework), target) is not None:
-            yield f"{factor} times as many nodes ({more.num_devices:,} devices)", more, job, target
-            break
+    more = _more_nodes(cluster, model, job, target)
+    if more is not None:
+        nodes = ", ".join(f"{group.num_nodes} nodes of {group.name}" for group in more.groups)
+        yield f"{nodes} ({more.num_devices:,} devices)", more, job, target
     yield from _larger_devices(cluster, model, job, target)
+
+
+def _fits(cluster: Cluster, model: Model, job: Job, target: Framework | None) -> bool:
+    """Tell whether any plan exists."""
+    any_plan = replace(job, gap=ANY_GAP)
+    return _rough_plan(cluster, model, any_plan, find_framework(job.framework), target) is not None
+
+
+def _more_nodes(cluster: Cluster, model: Model, job: Job, target: Framework | None) -> Cluster | None:
+    """Return the cluster with the fewest nodes, all groups grown alike, on which a plan exists; None if many do not do.
+
+    Memory grows with the nodes, so that what fits is searched by bisection.
+    """
+
+    def grown(share: float) -> Cluster:
+        groups = (replace(group, num_nodes=ceil(group.num_nodes * share)) for group in cluster.groups)
+        return replace(cluster, groups=tuple(groups))
+
+    low, high = 1.0, next((f for f in NODE_FACTORS if _fits(grown(f), model, job, target)), None)
+    if high is None:
+        return None
+    for _ in range(NODE_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _fits(grown(middle), model, job, target) else (middle, high)
+    return grown(high)
 
 
 def _shorter(job: Job, cluster: Cluster, model: Model, target: Framework | None) -> Iterator[int]:
@@ -134,7 +162,7 @@ def _shorter(job: Job, cluster: Cluster, model: Model, target: Framework | None)
     for divisor in (2, 4, 8):
         length = job.sequence // divisor
         tried = replace(job, sequence=length)
-        if length and _rough_plan(cluster, model, tried, find_framework(job.framework), target) is not None:
+        if length and _fits(cluster, model, tried, target):
             yield length
             return
 
@@ -144,12 +172,14 @@ def _larger_devices(
 ) -> Iterator[tuple[str, Cluster, Job, Framework | None]]:
     """Yield the smallest larger device of the catalogue, in place of every group's, with which a plan exists."""
     largest = max(group.device.memory for group in cluster.groups)
+    vendors = {group.device.vendor for group in cluster.groups}
     tried: set[float] = set()
     for device in sorted(devices(), key=lambda entry: (entry.memory, entry.name)):
-        if device.memory <= largest or device.memory in tried or not device.peak(job.precision):
+        usable = device.memory > largest and device.vendor in vendors and device.peak(job.precision)
+        if not usable or device.memory in tried:
             continue
         tried.add(device.memory)
         swapped = replace(cluster, groups=tuple(replace(group, device=device) for group in cluster.groups))
-        if _rough_plan(swapped, model, job, find_framework(job.framework), target) is not None:
+        if _fits(swapped, model, job, target):
             yield f"devices with {device.memory / GIB:.0f} GiB, such as {device.name}", swapped, job, target
             return

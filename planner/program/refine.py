@@ -25,6 +25,10 @@ PIECES = 4
 """Intervals of bottlenecks that are counted one by one."""
 
 
+POLISH_GAP, POLISH_EFFORT = 0.001, 0.1
+"""[-] relative gap at which CP-SAT stops improving a plan, and the work it may spend, in its deterministic measure."""
+
+
 class Refiner:
     """Refines sets of plans of one space, telling the search which plans it meets and which sets it closes."""
 
@@ -200,6 +204,17 @@ class Refiner:
             [c.head.forward + c.head.backward for c in costs],
         )
         return float(sum(min(end) for end in ends)) / NANOSECOND
+
+    def polish(self, sub: Subproblem, objective: int) -> None:
+        """Look for a better plan than one of `objective` [ns] in its subproblem, for a limited effort."""
+        from planner.program.solve import solve
+
+        cutoff = float(objective - 1)
+        known = Bounder(sub, np.zeros(len(sub.capacity))).bound(cutoff)
+        if known.value < cutoff:
+            solved = solve(sub, known, cutoff, POLISH_GAP, effort=POLISH_EFFORT, time_limit=self.search.seconds_left)
+            if solved.assignment is not None:
+                self.search.meet(sub, solved.assignment, solved=True)
 
     def _held_counts(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many positions hold how many micro-batches; families with the same M share the answer."""

@@ -26,6 +26,8 @@ from planner.units import NANOSECOND
 
 PRICED = 96
 """Families that are priced before the search proper, for a good first plan."""
+POLISHED = 6
+"""Subproblems whose best plan CP-SAT improves after the proof."""
 DIVES = 10
 """Subproblems that are followed to a plan before the search proper."""
 
@@ -69,6 +71,8 @@ class Result:
     subproblems: int = 0
     solved: int = 0
     """Times that CP-SAT was asked for a subproblem's optimum."""
+    open: int = 0
+    """Subproblems that were neither solved nor closed: their bounds alone were enough, or the search was cut short."""
     unfit: int = 0
     """Subproblems that no recompute makes fit."""
     stopped: str = ""
@@ -110,12 +114,14 @@ class Search:
             heapq.heapify(self._queue)
             everything_open = True
             self._refine()
+            self._polish()
         except KeyboardInterrupt:
             self.result.stopped = "interrupted"
         if not everything_open:
             self.result.lower_bound = self.result.replay_bound = 0.0
         for bound, _, entry in self._queue:
             self.close(entry, bound)
+            self.result.open += len(entry.stages) if isinstance(entry, FamilySet) else 1
         self.result.lower_bound = min(self.result.lower_bound, self.best)
         self.result.found.sort(key=lambda found: found.key)
         self.result.seconds = time.monotonic() - self._started
@@ -144,9 +150,21 @@ class Search:
         opened = [list(self._refiner.price(entry)) for entry in families[:PRICED]]
         hopeful = [min(parts, key=lambda part: part.hope) for parts in opened if parts]
         for part in sorted(hopeful, key=lambda part: part.hope)[:DIVES]:
+            if time.monotonic() > self._deadline:
+                break
             for bounded in self._refiner.bound(part, note=False):
                 list(self._refiner.tighten(bounded, note=False))
         return [*(part for parts in opened for part in parts), *families[PRICED:]]
+
+    def _polish(self) -> None:
+        """Improve the best plan of each of the best subproblems: runners-up are shown, and should be worth it."""
+        best: dict[tuple[object, int], Found] = {}
+        for found in sorted(self.result.found, key=lambda found: found.key):
+            best.setdefault((found.sub.family, found.sub.num_stages), found)
+        for found in list(best.values())[:POLISHED]:
+            if time.monotonic() > self._deadline:
+                return
+            self._refiner.polish(found.sub, found.objective)
 
     def _refine(self) -> None:
         while self._queue and self._queue[0][0] < self.cutoff:

@@ -14,8 +14,8 @@ Linear: TypeAlias = Any
 
 def weighted(terms: Iterable[tuple[int, Linear]]) -> Linear:
     """Return the sum of coefficient times variable; Python's own sum is refused where coefficients are zero."""
-    coefficients, variables = zip(*terms, strict=True)
-    return cp_model.LinearExpr.weighted_sum(variables, [int(coefficient) for coefficient in coefficients])
+    listed = list(terms)
+    return cp_model.LinearExpr.weighted_sum([term[1] for term in listed], [int(term[0]) for term in listed])
 
 
 def new_solver(effort: float, *, gap: float = 0.0, time_limit: float = 0.0) -> cp_model.CpSolver:

@@ -112,8 +112,9 @@ def binding(plan: Plan, prediction: Prediction) -> list[str]:
         texts.append(f"not memory: the fullest stage fills {percent(share)} of its limit")
     if prediction.bubble_fraction > 0.1:
         texts.append(
-            f"the pipeline idles {percent(prediction.bubble_fraction)} of its time: {plan.num_microbatches} "
-            f"micro-batches for {plural(plan.num_stages, 'stage')}"
+            f"stages idle {percent(prediction.bubble_fraction)} of the time; filling and draining "
+            f"{plural(plan.num_stages, 'stage')} with {plan.num_microbatches} micro-batches alone costs "
+            f"{percent((plan.num_stages - 1) / (plan.num_microbatches + plan.num_stages - 1))}"
         )
     name, time = max(prediction.time, key=lambda item: item[1])
     texts.append(f"{words(name)} takes the most time, {percent(time / prediction.step_time)} of the step")

@@ -109,7 +109,9 @@ def proof(certificate: Certificate, report: SearchReport | None = None) -> str:
     bound = joined(seconds(certificate.lower_bound))
     if certificate.gap < 5e-5:
         return f"optimal: no plan is faster than {bound} {measure}{how}"
-    return f"within {percent(certificate.gap)}: no plan can be faster than {bound} {measure}{how}"
+    replayed = joined(seconds(certificate.replay_lower_bound))
+    floor = f"; no replay can end before {replayed}" if certificate.replay_lower_bound > 0 else ""
+    return f"within {percent(certificate.gap)}: no plan can be faster than {bound} {measure}{floor}{how}"
 
 
 def search(report: SearchReport) -> str:
@@ -151,8 +153,12 @@ def idle_lines(plan: Plan, cluster: Cluster, job: Job, width: int = WIDTH, *, se
             why = f"too few for one more stage of {plural(plan.num_replicas, 'replica')}"
         elif blocks and left < min(blocks):
             why = f"too few for another stage like these, which take {count(min(blocks))}"
+        elif not searched:
+            why = "the layout does not use them"
+        elif job.target and not blocks:
+            why = f"no faster plan that {job.target} can run uses them"
         else:
-            why = "no faster plan that uses them was found" if searched else "the layout does not use them"
+            why = "no faster plan that uses them was found"
         idle.setdefault(why, []).append(joined(f"{count(left)} of {count(group.num_devices)} {group.name}"))
     texts = [f"{', '.join(devices)}: {why}" for why, devices in idle.items()]
     return labelled("idle", "; ".join(texts), width) if texts else []

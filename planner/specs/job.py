@@ -23,6 +23,8 @@ SEQUENCE = 4096
 """[tokens] of a sample where neither job nor model says less."""
 TOKENS_PER_STEP = 4 * 2**20
 """[tokens] of a step where the job does not say."""
+DIVISIBLE_BITS = 4
+"""Leading bits that a default batch keeps: the rest is rounded off, so that many numbers of replicas divide it."""
 FRAMEWORK = "megatron"
 """Profile of costs and memory where the job does not say."""
 HEADROOM = 0.10
@@ -109,9 +111,11 @@ def _job(document: Document, base: Path, model: Model, cluster: Cluster) -> tupl
     from planner.specs.job_record import JobRecord
     from planner.specs.problems import validate
 
-    record: JobRecord = validate(JobRecord, document, base=base, semantics=lambda value: _rules(value, cluster))
+    record: JobRecord = validate(JobRecord, document, base=base, semantics=lambda value: _rules(value, model, cluster))
     defaults: list[str] = []
     sequence = record.sequence_length or _default_sequence(model, defaults)
+    if sequence > model.max_sequence > 0:
+        defaults.append(f"a sequence of {sequence:,} tokens is beyond the {model.max_sequence:,} of {model.name}")
     framework = record.framework or record.target or FRAMEWORK
     if record.framework is None:
         defaults.append(f"framework {framework}")
@@ -131,10 +135,14 @@ def _job(document: Document, base: Path, model: Model, cluster: Cluster) -> tupl
     return job, tuple(defaults)
 
 
-def _rules(value: Any, cluster: Cluster) -> Iterator[tuple[Path, str]]:
-    """Find what a job demands that the cluster does not have."""
+def _rules(value: Any, model: Model, cluster: Cluster) -> Iterator[tuple[Path, str]]:
+    """Find what a job demands that the model or the cluster does not have."""
     if not isinstance(value, dict):
         return
+    sequence, positions = value.get("sequence_length"), getattr(model.embedding, "num_positions", 0)
+    if isinstance(sequence, int) and 0 < positions < sequence:
+        message = f"{sequence:,} is more than the {positions:,} positions that {model.name} has learned; write less"
+        yield ("sequence_length",), message
     constraints = value.get("constraints")
     for index, text in enumerate(constraints if isinstance(constraints, list) else ()):
         if isinstance(text, str):
@@ -163,6 +171,8 @@ def _batch(record: JobRecord, sequence: int, defaults: list[str]) -> int:
         return record.global_batch
     tokens = record.global_batch_tokens or TOKENS_PER_STEP
     batch = max(1, tokens // sequence)
+    if record.global_batch_tokens is None:
+        batch -= batch % 2 ** max(0, batch.bit_length() - DIVISIBLE_BITS)
     if record.global_batch_tokens is None or batch * sequence != tokens:
         defaults.append(f"global_batch {batch:,} samples ({batch * sequence:,} tokens a step)")
     return batch

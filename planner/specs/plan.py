@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = "1.0"
 """Of the plan files that are written, and the newest that is read."""
-PARTS = ("cluster", "model", "job")
-"""What is embedded, each with its digest."""
+PARTS = ("plan", "certificate", "cluster", "model", "job")
+"""What the proof is about, each with its digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class PlanFile:
     made_by: str
     format_version: str
     edited: tuple[str, ...]
-    """Which of cluster, model and job differ from what the plan was made for, by their digests."""
+    """Which parts differ from what was written, by their digests."""
     origin: str
 
 
@@ -97,7 +97,8 @@ def plan_record(
             "bubble_fraction": float(prediction.bubble_fraction),
             "peak_memory_bytes": [float(stage.peak_memory) for stage in prediction.stages],
         }
-    return {**record, **parts, "digests": {name: digest(part) for name, part in parts.items()}}
+    digests = {name: digest({**record, **parts}.get(name)) for name in PARTS}
+    return {**record, **parts, "digests": digests}
 
 
 def digest(value: object) -> str:
@@ -160,7 +161,7 @@ def plan_from_document(document: Document) -> PlanFile:
         figures=_figures(record),
         made_by=record.made_by,
         format_version=record.format_version,
-        edited=_edited(record),
+        edited=_edited(record, document.value["plan"] if base else document.value),
         origin=document.origin,
     )
 
@@ -212,10 +213,10 @@ def _parts(document: Document, base: Path) -> tuple[Cluster, Model, Job] | None:
     return cluster, model, job_from_document(document, model, cluster, (*base, "job"))
 
 
-def _edited(record: PlanRecord) -> tuple[str, ...]:
+def _edited(record: PlanRecord, written: Mapping[str, Any]) -> tuple[str, ...]:
     if record.digests is None:
         return ()
-    return tuple(name for name in PARTS if getattr(record.digests, name) != digest(getattr(record, name)))
+    return tuple(name for name in PARTS if getattr(record.digests, name) != digest(written.get(name)))
 
 
 def _certificate(record: PlanRecord) -> Certificate | None:

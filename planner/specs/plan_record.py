@@ -73,6 +73,8 @@ class PredictionRecord(Record):
 class DigestsRecord(Record):
     """Digests of the embedded parts, by which a change of hand is seen."""
 
+    plan: Text
+    certificate: Text
     cluster: Text
     model: Text
     job: Text
@@ -93,4 +95,4 @@ class PlanRecord(Record):
     cluster: dict[str, Any]
     model: dict[str, Any]
     job: dict[str, Any]
-    digests: DigestsRecord | None = Field(None, description="sha256 of cluster, model and job.")
+    digests: DigestsRecord | None = Field(None, description="sha256 of what the proof is about, and of the proof.")
