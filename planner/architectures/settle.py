@@ -26,6 +26,9 @@ NUMBERS = ("norm_eps", "rope_theta")
 KEYS = tuple(field.name for field in fields(Hyper) if field.name != "name")
 """The common names of all hyper-parameters."""
 
+LAYERS_MAX, NUMBER_MAX = 2_000, 10**9
+"""Larger numbers are mistakes, and would only exhaust the memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
@@ -102,7 +105,13 @@ def _trouble(key: str, value: object) -> str:
     number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     least = 0 if key == "type_vocab_size" else 1
     if key in COUNTS:
-        good, right = isinstance(number, int) and number >= least, f"a whole number of at least {least}"
+        most = LAYERS_MAX if key == "num_hidden_layers" else NUMBER_MAX
+        good = isinstance(number, int) and least <= number <= most
+        right = (
+            f"a whole number from {least} to {most:,}"
+            if isinstance(number, int) and number > most
+            else (f"a whole number of at least {least}")
+        )
     elif key in FLAGS:
         good, right = isinstance(value, bool), "true or false"
     elif key in RATES:

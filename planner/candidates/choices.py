@@ -14,13 +14,6 @@ from planner.domain.model import Model
 from planner.domain.plan import Strategy
 from planner.parallelism import AXES
 
-COMPARE = {
-    "=": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<=": lambda left, right: left <= right,
-    ">=": lambda left, right: left >= right,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -37,12 +30,7 @@ class Choice:
 
 def allows(constraints: Iterable[Constraint], subject: str, value: int | str) -> bool:
     """Tell whether every constraint on `subject` admits `value`."""
-    for constraint in constraints:
-        if constraint.subject == subject:
-            wanted: int | str = int(constraint.value) if isinstance(value, int) else constraint.value
-            if not COMPARE[constraint.operator](value, wanted):
-                return False
-    return True
+    return all(constraint.admits(value) for constraint in constraints if constraint.subject == subject)
 
 
 def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice, ...], Mapping[str, int]]:

@@ -264,4 +264,4 @@ def recompute_needed(
 
 def to_ticks(seconds: object) -> Ticks:
     """Return seconds as whole nanoseconds, rounded up."""
-    return np.ceil(np.asarray(seconds) / NANOSECOND).astype(np.int64)
+    return np.minimum(np.ceil(np.asarray(seconds) / NANOSECOND), NEVER).astype(np.int64)

@@ -24,11 +24,17 @@ def refuse_unwritable(output: str | None) -> None:
     """
     if output in {None, STDOUT}:
         return
-    path = Path(str(output))
-    if path.is_dir():
-        raise SpecError.of(str(output), "is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise SpecError.of(str(output), f"there is no folder {path.parent}; create it or write elsewhere")
+    if not output:
+        raise SpecError.of("--output", "is empty; name a file, or - for standard output")
+    path = Path(output)
+    try:
+        is_folder, has_folder = path.is_dir(), path.parent.is_dir()
+    except (OSError, ValueError) as error:
+        raise SpecError.of(output[:80], f"cannot be a file's name: {error.__class__.__name__}") from None
+    if is_folder:
+        raise SpecError.of(output, "is a folder; name a file in it")
+    if not has_folder:
+        raise SpecError.of(output, f"there is no folder {path.parent}; create it or write elsewhere")
 
 
 def write_record(record: Mapping[str, Any], output: str, *, as_json: bool = False) -> None:

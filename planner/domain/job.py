@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +26,11 @@ class Constraint:
     value: str
     text: str
     """As the user wrote it."""
+
+    def admits(self, value: int | str) -> bool:
+        """Tell whether `value` of the subject satisfies the constraint."""
+        wanted: int | str = int(self.value) if isinstance(value, int) else self.value
+        return bool(COMPARE[self.operator](value, wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

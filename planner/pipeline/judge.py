@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from planner.checks import Context, run_checks
+from dataclasses import replace
+
+from planner.checks import Context, refusals, run_checks
 from planner.checks import runs_on as frameworks_that_run
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
@@ -10,18 +12,28 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
-from planner.errors import Problem
+from planner.errors import Problem, SpecError
 from planner.simulate import predict
 from planner.specs.catalog import framework as find_framework
 from planner.specs.catalog import frameworks
 from planner.specs.plan import PlanFile
 
+SOUND = ("layers", "batch", "schedule", "degrees", "devices")
+"""Checks without which a plan has no meaning that could be priced."""
 TOLERANCE = 1e-6
 """[-] by which recorded figures may differ from recomputed ones."""
 
 
 def predict_plan(plan: Plan, cluster: Cluster, model: Model, job: Job) -> tuple[Prediction, tuple[Problem, ...]]:
-    """Return the prediction of a plan that is sound, and its problems (that it does not fit is one)."""
+    """Return the prediction of a plan, and its problems (that it does not fit is one).
+
+    Raises:
+        SpecError: the plan is not sound: layers are missing, devices or degrees are impossible, the batch differs.
+
+    """
+    unpriceable = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job), names=SOUND)
+    if unpriceable:
+        raise SpecError(unpriceable)
     costs = plan_cost(plan, cluster, model, job, find_framework(job.framework))
     problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
     return predict(plan, costs, cluster, model, job), problems
@@ -35,14 +47,15 @@ def judge(
     There is no prediction where the plan is not sound enough to be priced.
     """
     where = cluster or file.cluster
-    notes = [
-        f"{part} was changed after the plan was made: what the file says is proved is not about it"
-        for part in file.edited
-    ]
-    problems = run_checks(Context(plan=file.plan, cluster=where, model=file.model, job=file.job))
+    plan = file.plan if cluster is None else _moved(file.plan, file.cluster, cluster)
+    notes = [f"{part} was changed after the plan was made; what was proved is not about it" for part in file.edited]
+    problems = run_checks(Context(plan=plan, cluster=where, model=file.model, job=file.job), names=SOUND)
     if problems:
         return None, problems, tuple(notes)
-    prediction, problems = predict_plan(file.plan, where, file.model, file.job)
+    prediction, problems = predict_plan(plan, where, file.model, file.job)
+    if file.job.target:
+        reasons = refusals(plan, find_framework(file.job.target), where)
+        problems = (*problems, *(Problem("job.for", reason) for reason in reasons))
     recorded = file.figures
     if cluster is None and recorded and abs(recorded.step_time / prediction.step_time - 1) > TOLERANCE:
         notes.append(
@@ -50,6 +63,17 @@ def judge(
             f" it is now predicted to be {prediction.step_time:.4g} s"
         )
     return prediction, problems, tuple(notes)
+
+
+def _moved(plan: Plan, old: Cluster, new: Cluster) -> Plan:
+    """Return the plan on another cluster: groups of the same place stand for one another where names differ."""
+    names = {group.name for group in new.groups}
+    if len(old.groups) != len(new.groups) or all(stage.group in names for stage in plan.stages):
+        return plan
+    places = {before.name: after.name for before, after in zip(old.groups, new.groups, strict=True)}
+    return replace(
+        plan, stages=tuple(replace(stage, group=places.get(stage.group, stage.group)) for stage in plan.stages)
+    )
 
 
 def runs_on(plan: Plan, cluster: Cluster) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.checks import Context, run_checks
@@ -47,6 +48,8 @@ def make_plan(
     try:
         space, result = search(cluster, model, job, framework, target, reporter)
     except NoFeasiblePlan as error:
+        if job.time_limit > 0:
+            raise
         raise explain_infeasible(error, cluster, model, job) from None
     finalists = _finalists(space, result, cluster, model, job, framework)
     bound = result.lower_bound * NANOSECOND + framework.step_overhead
@@ -73,7 +76,13 @@ def make_plan(
             for other in others
         ),
         references=find_references(
-            cluster, model, job, framework, target, reporter, full=references and not result.stopped
+            cluster,
+            model,
+            replace(job, time_limit=max(0.0, job.time_limit - result.seconds)),
+            framework,
+            target,
+            reporter,
+            full=references and not result.stopped and not 0 < job.time_limit <= result.seconds,
         ),
     )
 
@@ -105,16 +114,19 @@ def search(
         if result.stopped == "time_limit":
             message = f"no plan was found in {job.time_limit:g} s; one may exist"
             raise NoPlanInTime(message, result.lower_bound * NANOSECOND)
-        raise NoFeasiblePlan(_nothing(space, result.subproblems), _rejections(space, result))
+        raise NoFeasiblePlan(_nothing(space, result), _rejections(space, result))
     return space, result
 
 
-def _nothing(space: Space, subproblems: int) -> str:
-    if not subproblems:
+def _nothing(space: Space, result: Result) -> str:
+    constraints = ", ".join(repr(constraint.text) for constraint in space.job.constraints)
+    if not result.subproblems:
         return (
-            f"no combination of replicas, micro-batch and stages satisfies the constraints: replicas times micro-batch"
-            f" must divide the global batch of {space.job.global_batch:,}"
+            f"no numbers of replicas, stages and devices satisfy {constraints or 'the job'}: replicas times micro-batch"
+            f" must divide the global batch of {space.job.global_batch:,}, and there are {space.num_devices:,} devices"
         )
+    if not result.unfit and constraints:
+        return f"no plan satisfies {constraints} together"
     return f"{space.model.name} does not fit on {space.cluster.name}: every layout needs more memory than there is"
 
 

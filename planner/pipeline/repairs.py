@@ -36,7 +36,9 @@ def explain_infeasible(error: NoFeasiblePlan, cluster: Cluster, model: Model, jo
     framework = find_framework(job.framework)
     target = find_framework(job.target) if job.target else None
     rough = replace(job, gap=max(job.gap, ROUGH_GAP), time_limit=0.0)
-    shortage = _shortage(cluster, model, rough, framework, target)
+    # Where memory is not the trouble, larger devices are no remedy.
+    memory = any(reason.startswith("needs more memory") for reason in error.rejections)
+    shortage = _shortage(cluster, model, rough, framework, target) if memory else None
     repairs = []
     for change, changed_cluster, changed_job, changed_target in _changes(cluster, model, rough, target, shortage):
         made = _rough_plan(changed_cluster, model, changed_job, framework, changed_target)
@@ -116,11 +118,12 @@ def _changes(
         yield f"drop the constraint {constraint.text!r}", cluster, replace(job, constraints=kept), target
     if target is not None:
         yield f"leave out --for {target.name}", cluster, replace(job, target=""), None
-    if shortage is not None:
-        limit = shortage.limit_bytes / (1 - job.headroom)
-        headroom = int(100 * (1 - shortage.needed_bytes / limit)) / 100
-        if HEADROOM_MIN <= headroom < job.headroom:
-            yield f"--headroom {headroom:g}", cluster, replace(job, headroom=headroom), target
+    if shortage is None:
+        return
+    limit = shortage.limit_bytes / (1 - job.headroom)
+    headroom = int(100 * (1 - shortage.needed_bytes / limit)) / 100
+    if HEADROOM_MIN <= headroom < job.headroom:
+        yield f"--headroom {headroom:g}", cluster, replace(job, headroom=headroom), target
     yield from (
         (f"--sequence-length {length}", cluster, replace(job, sequence=length), target)
         for length in _shorter(job, cluster, model, target)

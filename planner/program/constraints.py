@@ -94,7 +94,7 @@ def cycle_pace(variables: Variables) -> None:
     for position in range(sub.num_stages):
         if held[position] >= sub.num_microbatches:
             continue
-        excess = model.new_int_var(-(sub.num_stages + 1) * variables.horizon, 0, "")
+        excess = model.new_int_var(-(sub.num_stages + 1) * variables.pace, 0, "")
         model.add(excess >= variables.amount(position, "time") - variables.tau)
         if previous is not None:
             hops = variables.hop(position - 1, 0) + variables.hop(position - 1, 1)

@@ -25,10 +25,6 @@ PIECES = 4
 """Intervals of bottlenecks that are counted one by one."""
 
 
-POLISH_GAP, POLISH_EFFORT = 0.001, 0.1
-"""[-] relative gap at which CP-SAT stops improving a plan, and the work it may spend, in its deterministic measure."""
-
-
 class Refiner:
     """Refines sets of plans of one space, telling the search which plans it meets and which sets it closes."""
 
@@ -45,6 +41,7 @@ class Refiner:
         for family in space.families:
             indices = list(family.restriction.choices)
             stages = np.array([p for p in space.stage_counts(family) if space.allows_stages(p)], dtype=np.int64)
+            stages = stages[self._can_use_least(family, stages)]
             if family.restriction.even_layers:
                 stages = stages[space.model.num_layers % stages == 0]
             if not len(stages):
@@ -191,6 +188,14 @@ class Refiner:
         else:
             yield replace(entry, proved=max(solved.bound, entry.proved), effort=4 * entry.effort)
 
+    def _can_use_least(self, family: Family, stages: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell for which numbers of stages the pipelines can take as many devices as every limit demands."""
+        space, replicas = self.space, family.num_replicas
+        widest = space.usage[:, list(family.restriction.choices)].max(axis=1)
+        most = np.minimum(space.capacity // replicas, stages[:, None] * widest)
+        enough: NDArray[np.bool_] = (most >= -(-space.least // replicas)).all(axis=1)
+        return enough
+
     def _highest(self, family: Family, rest: float) -> float:
         """Return the slowest stage [ns] with which a plan can end below the cutoff, the rest being at least `rest`."""
         pace, cutoff = family.num_microbatches - 1, self.search.cutoff
@@ -204,17 +209,6 @@ class Refiner:
             [c.head.forward + c.head.backward for c in costs],
         )
         return float(sum(min(end) for end in ends)) / NANOSECOND
-
-    def polish(self, sub: Subproblem, objective: int) -> None:
-        """Look for a better plan than one of `objective` [ns] in its subproblem, for a limited effort."""
-        from planner.program.solve import solve
-
-        cutoff = float(objective - 1)
-        known = Bounder(sub, np.zeros(len(sub.capacity))).bound(cutoff)
-        if known.value < cutoff:
-            solved = solve(sub, known, cutoff, POLISH_GAP, effort=POLISH_EFFORT, time_limit=self.search.seconds_left)
-            if solved.assignment is not None:
-                self.search.meet(sub, solved.assignment, solved=True)
 
     def _held_counts(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many positions hold how many micro-batches; families with the same M share the answer."""

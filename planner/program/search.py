@@ -26,8 +26,6 @@ from planner.units import NANOSECOND
 
 PRICED = 96
 """Families that are priced before the search proper, for a good first plan."""
-POLISHED = 6
-"""Subproblems whose best plan CP-SAT improves after the proof."""
 DIVES = 10
 """Subproblems that are followed to a plan before the search proper."""
 
@@ -114,7 +112,6 @@ class Search:
             heapq.heapify(self._queue)
             everything_open = True
             self._refine()
-            self._polish()
         except KeyboardInterrupt:
             self.result.stopped = "interrupted"
         if not everything_open:
@@ -155,16 +152,6 @@ class Search:
             for bounded in self._refiner.bound(part, note=False):
                 list(self._refiner.tighten(bounded, note=False))
         return [*(part for parts in opened for part in parts), *families[PRICED:]]
-
-    def _polish(self) -> None:
-        """Improve the best plan of each of the best subproblems: runners-up are shown, and should be worth it."""
-        best: dict[tuple[object, int], Found] = {}
-        for found in sorted(self.result.found, key=lambda found: found.key):
-            best.setdefault((found.sub.family, found.sub.num_stages), found)
-        for found in list(best.values())[:POLISHED]:
-            if time.monotonic() > self._deadline:
-                return
-            self._refiner.polish(found.sub, found.objective)
 
     def _refine(self) -> None:
         while self._queue and self._queue[0][0] < self.cutoff:

@@ -27,8 +27,8 @@ class Variables:
 
     model: cp_model.CpModel
     sub: Subproblem
-    horizon: int
-    """[ns] above which no time of interest lies."""
+    pace: int
+    """[ns] above which no tau of interest lies."""
     taken: dict[Column, cp_model.IntVar]
     """0/1: the column is in the plan."""
     lanes: tuple[cp_model.IntVar, ...]
@@ -84,7 +84,9 @@ def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> 
     for column in sorted(columns):
         by_position[column.position].append(column)
     taken = {column: model.new_bool_var("") for position in by_position for column in by_position[position]}
-    lanes = tuple(model.new_int_var(0, horizon, "") for _ in sub.family.schedule.lanes)
+    # (M - 1) tau stays within the horizon, and the product within the solver's integers.
+    pace = horizon // max(1, sub.num_microbatches - 1) + 1
+    lanes = tuple(model.new_int_var(0, pace, "") for _ in sub.family.schedule.lanes)
     joints = {}
     for position in range(sub.num_stages - 1):
         here = {column.choice for column in by_position[position]}
@@ -95,7 +97,7 @@ def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> 
     return Variables(
         model=model,
         sub=sub,
-        horizon=horizon,
+        pace=pace * len(lanes),
         taken=taken,
         lanes=lanes,
         sync=model.new_int_var(0, horizon, ""),

@@ -206,7 +206,11 @@ def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
     head = ["pp", "dp", "tp", "mbs", "ZeRO", "step", "slower", "lost because"]
     rows = [_runner_up(one, outcome.prediction.step_time) for one in shown]
     rows = wrapped_rows(head, rows, width, indent=2)
-    return ["", "runners-up", *table(head, rows, right="pp,dp,tp,mbs,ZeRO,step,slower", indent=2)]
+    return [
+        "",
+        "runners-up (the best that the search met of each kind, not each the best there is)",
+        *table(head, rows, right="pp,dp,tp,mbs,ZeRO,step,slower", indent=2),
+    ]
 
 
 def _runner_up(one: Alternative, best: float) -> list[str]:

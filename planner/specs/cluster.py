@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.specs.cluster_record import ClusterRecord
 
 _ONE_LINER = re.compile(r"[^/\\]*:[^/\\]*")
-_PART = re.compile(r"\s*(?:(\d{1,9})\s*[x*]\s*)?(\d{1,9})\s*:\s*(\S(?:.*\S)?)\s*")
+_PART = re.compile(r"\s*(?:([0-9]{1,9})\s*[x*]\s*)?([0-9]{1,9})\s*:\s*(\S(?:.*\S)?)\s*")
 _EXAMPLE = "8x8:h100-sxm-80gb (nodes x devices per node : device)"
 
 

@@ -18,7 +18,7 @@ Tokens = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**15)]
 class JobRecord(Record):
     """The training job and the demands on the plan; what is left out gets its default, which is printed."""
 
-    global_batch: Count | None = Field(None, description="[samples] of one optimizer step.")
+    global_batch: Annotated[Count, Field(le=10**6)] | None = Field(None, description="[samples] of one optimizer step.")
     global_batch_tokens: Tokens | None = Field(None, description="[tokens] of one step, instead of global_batch.")
     sequence_length: Count | None = Field(None, description="[tokens] of one sample.")
     precision: Literal["bf16", "fp16", "fp32", "fp8"] | None = Field(None, description="Of the matrix products.")

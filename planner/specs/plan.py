@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = "1.0"
 """Of the plan files that are written, and the newest that is read."""
-PARTS = ("plan", "certificate", "cluster", "model", "job")
-"""What the proof is about, each with its digest."""
+PARTS = ("cluster", "model", "job")
+"""What is embedded."""
+DIGESTED = ("plan", "certificate", *PARTS)
+"""What the proof is about, and the proof: each with its digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ def plan_record(
             "bubble_fraction": float(prediction.bubble_fraction),
             "peak_memory_bytes": [float(stage.peak_memory) for stage in prediction.stages],
         }
-    digests = {name: digest({**record, **parts}.get(name)) for name in PARTS}
+    digests = {name: digest({**record, **parts}.get(name)) for name in DIGESTED}
     return {**record, **parts, "digests": digests}
 
 
@@ -215,8 +217,8 @@ def _parts(document: Document, base: Path) -> tuple[Cluster, Model, Job] | None:
 
 def _edited(record: PlanRecord, written: Mapping[str, Any]) -> tuple[str, ...]:
     if record.digests is None:
-        return ()
-    return tuple(name for name in PARTS if getattr(record.digests, name) != digest(written.get(name)))
+        return DIGESTED
+    return tuple(name for name in DIGESTED if getattr(record.digests, name) != digest(written.get(name)))
 
 
 def _certificate(record: PlanRecord) -> Certificate | None:

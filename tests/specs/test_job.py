@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
+from planner.layers import Embedding
 from planner.loader import Document
 from planner.specs.cluster import read_cluster
 from planner.specs.job import job_from_document, job_record, read_job
@@ -44,7 +45,8 @@ def test_defaults_follow_model_and_cluster() -> None:
     job, _ = read_job(None, {}, replace(MODEL, max_sequence=2048), OLD)
     assert (job.sequence, job.global_batch, job.precision) == (2048, 2048, "fp16")
     assert read_job(None, {}, replace(MODEL, max_sequence=0), CLUSTER)[0].sequence == 4096
-    assert read_job(None, {"sequence_length": 2**23}, MODEL, CLUSTER)[0].global_batch == 1
+    longest = replace(MODEL, embedding=Embedding(hidden=64, vocabulary=1000))
+    assert read_job(None, {"sequence_length": 2**23}, longest, CLUSTER)[0].global_batch == 1
 
 
 def test_options_replace_and_constraints_add(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_edited_parts_are_named(tmp_path: Path) -> None:
     value["plan"]["stages"][1]["layers"] = [1, 9]
     path = tmp_path / "plan.yaml"
     path.write_text(dump_yaml(value))
-    assert read_plan(str(path)).edited == ("job",)
+    assert read_plan(str(path)).edited == ("plan", "job")
 
 
 def test_structural_nonsense_is_refused_at_once(tmp_path: Path) -> None:
