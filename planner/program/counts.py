@@ -22,6 +22,8 @@ from ortools.sat.python import cp_model
 from planner.program.solver import new_solver, weighted
 from planner.program.subproblem import Subproblem
 
+COLUMNS_MAX = 150
+"""Where more kinds of columns are left, order matters little beside what they mix, and counting closes nothing."""
 EFFORT = 0.03
 """[-] of CP-SAT's deterministic measure."""
 
@@ -42,6 +44,8 @@ def counted_bound(
     """
     model = cp_model.CpModel()
     columns = _columns(model, sub, np.where(slack_fits & (sub.positions.time <= end), cost, np.inf))
+    if len(columns) > COLUMNS_MAX:
+        return -np.inf
     model.add(weighted((column.layers, column.count) for column in columns) == sub.num_layers)
     for usage, most in zip(sub.usage, sub.capacity, strict=True):
         model.add(weighted((usage[column.choice], column.count) for column in columns) <= int(most))
