@@ -177,9 +177,7 @@ class Refiner:
 
         search = self.search
         cutoff = search.cutoff if np.isfinite(search.cutoff) else float(slowest(entry.sub))
-        solved = solve(
-            entry.sub, entry.known, cutoff, search.gap, effort=entry.effort, time_limit=search.seconds_left
-        )
+        solved = solve(entry.sub, entry.known, cutoff, search.gap, effort=entry.effort, time_limit=search.seconds_left)
         search.result.solved += 1
         if solved.assignment is not None:
             search.meet(entry.sub, solved.assignment, solved=True)

@@ -51,11 +51,15 @@ def prediction_text(
     return "\n".join(lines) + "\n"
 
 
+SHORT = {"gathered_weights": "gathered", "outside_allocator": "outside"}
+"""Parts of the memory whose names are too wide for a column."""
+
+
 def memory_lines(plan: Plan, prediction: Prediction) -> list[str]:
     """Return what fills the fullest device of each row of the table of stages, in GiB."""
     found = runs(plan, prediction)[:ROWS]
     parts = list(dict.fromkeys(name for run in found for name, size in run.fullest.memory if size > 0))
-    head = ["stage", *map(words, parts), "all", "limit"]
+    head = ["stage", *(SHORT.get(part, words(part)) for part in parts), "all", "limit"]
     rows = []
     for run in found:
         sizes = dict(run.fullest.memory)

@@ -17,7 +17,7 @@ def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
     memory = sum(group.num_devices * group.device.memory for group in cluster.groups)
     total = f"{plural(cluster.num_devices, 'device')}, {gib(memory)} GiB, {_petaflops(peak)} dense 16-bit"
     head = ["group", "nodes", "devices", "device", "GiB", "in the node", "between nodes, per node", "price/h"]
-    groups = [_group(group) for group in cluster.groups]
+    groups = [_group(group, several=len(cluster.groups) > 1) for group in cluster.groups]
     lines = [
         *labelled("cluster", cluster.name, width),
         *labelled("total", total, width),
@@ -37,7 +37,7 @@ def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _group(group: DeviceGroup) -> list[str]:
+def _group(group: DeviceGroup, *, several: bool) -> list[str]:
     return [
         cut(group.name, 16),
         f"{count(group.num_nodes)} x {group.devices_per_node}",
@@ -45,7 +45,7 @@ def _group(group: DeviceGroup) -> list[str]:
         group.device.name if group.device.name != group.name else "",
         gib(group.device.memory),
         _link(group.intra_node),
-        _link(group.inter_node) if group.num_nodes > 1 else "",
+        _link(group.inter_node) if several or group.num_nodes > 1 else "",
         f"{group.price_per_device_hour:,.2f}" if group.price_per_device_hour else "",
     ]
 
