@@ -19,6 +19,7 @@ import numpy as np
 from planner.candidates import Space
 from planner.domain.progress import Reporter
 from planner.program.bounds import ROUNDING
+from planner.program.improve import improve
 from planner.program.refine import Refiner
 from planner.program.sets import BoundedSet, FamilySet, OpenSet, PipelineSet
 from planner.program.subproblem import Assignment, Subproblem, evaluate, is_allowed
@@ -26,6 +27,8 @@ from planner.units import NANOSECOND
 
 PRICED = 96
 """Families that are priced before the search proper, for a good first plan."""
+IMPROVED, PROMISING = 48, 1.1
+"""Subproblems in which a plan is improved by small changes, and how near to the best one [-] it must be for that."""
 DIVES = 10
 """Subproblems that are followed to a plan before the search proper."""
 
@@ -93,6 +96,7 @@ class Search:
         self._deadline = self._started + time_limit if time_limit > 0 else np.inf
         self._queue: list[tuple[float, int, OpenSet]] = []
         self._sequence = count()
+        self._improved: set[tuple[object, int]] = set()
 
     @property
     def cutoff(self) -> float:
@@ -128,7 +132,19 @@ class Search:
         """Take note of a plan, if it keeps every limit; the solver's (`solved`) always do."""
         if not solved and not is_allowed(sub, assignment):
             return
-        found = Found(sub=sub, assignment=assignment, objective=evaluate(sub, assignment))
+        objective = evaluate(sub, assignment)
+        self._take(Found(sub=sub, assignment=assignment, objective=objective))
+        key = (sub.family, sub.num_stages)
+        if not solved and objective < PROMISING * self.best and key not in self._improved and self._left:
+            self._improved.add(key)
+            better = improve(sub, assignment)
+            self._take(Found(sub=sub, assignment=better, objective=evaluate(sub, better)))
+
+    @property
+    def _left(self) -> int:
+        return IMPROVED - len(self._improved)
+
+    def _take(self, found: Found) -> None:
         self.result.found.append(found)
         self.best = min(self.best, found.objective)
 

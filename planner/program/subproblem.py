@@ -133,31 +133,44 @@ def slowest(sub: Subproblem) -> int:
 
 def evaluate(sub: Subproblem, assignment: Assignment) -> int:
     """Return the objective [ns] of an assignment, rounded up."""
-    where = (np.arange(sub.num_stages), np.array(assignment.choices), np.array(assignment.layers) - 1)
-    forward, backward, sync = (getattr(sub.positions, name)[where] for name in ("forward", "backward", "sync"))
-    ends = np.array(assignment.choices)
-    ahead, back = sub.hops[0, ends[:-1], ends[1:]], sub.hops[1, ends[:-1], ends[1:]]
-    time, hops = forward + backward, ahead + back
-    behind = np.concatenate([[0], np.cumsum(backward[:-1] + back)])
-    tau = bottleneck(sub, forward, backward, ahead, back)
-    rest = int(time.sum() + hops.sum() + (sync - behind).max())
-    return (sub.num_microbatches - 1) * tau + rest
+    return int(objectives(sub, np.array([assignment.choices]), np.array([assignment.layers]))[0])
 
 
-def bottleneck(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, back: Ticks) -> int:
-    """Return tau [ns], rounded up."""
-    parts = {"forward": forward, "backward": backward}
-    links = {"forward": ahead, "backward": back}
-    paced = 0
+def objectives(sub: Subproblem, choices: NDArray[np.int64], layers: NDArray[np.int64]) -> Ticks:
+    """Return (K,) the objectives [ns] of K assignments, rounded up; NEVER where a stage does not fit.
+
+    Args:
+        sub: the subproblem.
+        choices: (K, position)
+        layers: (K, position) from 1; more than any stage can have counts as not fitting.
+
+    """
+    positions, width = sub.positions, sub.positions.time.shape[2]
+    where = (np.arange(sub.num_stages), choices, np.clip(layers, 1, width) - 1)
+    fits = ((positions.time[where] < NEVER) & (layers >= 1) & (layers <= width)).all(axis=1)
+    forward, backward, sync = (
+        np.where(fits[:, None], getattr(positions, name)[where], 0) for name in ("forward", "backward", "sync")
+    )
+    ahead, back = sub.hops[0, choices[:, :-1], choices[:, 1:]], sub.hops[1, choices[:, :-1], choices[:, 1:]]
+    none = np.zeros((len(choices), 1), dtype=np.int64)
+    behind = np.concatenate([none, np.cumsum(backward[:, :-1] + back, axis=1)], axis=1)
+    tau = bottlenecks(sub, forward, backward, ahead, back)
+    rest = (forward + backward).sum(axis=1) + (ahead + back).sum(axis=1) + (sync - behind).max(axis=1)
+    return np.where(fits, (sub.num_microbatches - 1) * tau + rest, NEVER)
+
+
+def bottlenecks(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, back: Ticks) -> Ticks:
+    """Return (K,) tau [ns], rounded up, of K assignments' times over (K, position) and (K, joint)."""
+    parts, links = {"forward": forward, "backward": backward}, {"forward": ahead, "backward": back}
+    paced = np.zeros(len(forward), dtype=np.int64)
     for lane in sub.family.schedule.lanes:
-        stage = sum((parts[part] for part in lane), start=np.zeros_like(forward)).max()
-        paced += max(int(stage), *(int(links[part].max(initial=0)) for part in lane))
-    held = sub.in_flight
-    time, hops = np.concatenate([[0], np.cumsum(forward + backward)]), np.concatenate([[0], np.cumsum(ahead + back)])
-    for start in range(sub.num_stages):
-        if held[start] >= sub.num_microbatches:
-            continue
-        for end in range(start, sub.num_stages):
-            cycle = int(time[end + 1] - time[start] + hops[end] - hops[start])
-            paced = max(paced, -(-cycle // (held[start] - held[end] + 1)))
+        stage = sum((parts[part] for part in lane), start=np.zeros_like(forward)).max(axis=1)
+        paced += np.maximum.reduce([stage, *(links[part].max(axis=1, initial=0) for part in lane)])
+    held, none = np.array(sub.in_flight), np.zeros((len(forward), 1), dtype=np.int64)
+    time = np.concatenate([none, np.cumsum(forward + backward, axis=1)], axis=1)
+    hops = np.concatenate([none, np.cumsum(ahead + back, axis=1)], axis=1)
+    for start in np.flatnonzero(held < sub.num_microbatches).tolist():
+        cycles = time[:, start + 1 :] - time[:, [start]] + hops[:, start:] - hops[:, [start]]
+        weights = held[start] - held[start:] + 1
+        paced = np.maximum(paced, (-(-cycles // weights)).max(axis=1))
     return paced
