@@ -52,9 +52,16 @@ CASES = (
     ),
     Case(
         "98,304 devices",
-        "plan cluster_specs/h100-98304.yaml model_specs/llama-3-405b.json --global-batch 98304 --no-references",
+        "plan cluster_specs/h100-98304.yaml model_specs/llama-3-70b.json --global-batch 98304 --no-references",
         4,
         yardstick="1,024 devices",
+    ),
+    Case("1,024, 405B", "plan cluster_specs/dgx-h100-128.yaml model_specs/llama-3-405b.json --no-references", 6),
+    Case(
+        "98,304, 405B",
+        "plan cluster_specs/h100-98304.yaml model_specs/llama-3-405b.json --global-batch 98304 --no-references",
+        4,
+        yardstick="1,024, 405B",
     ),
 )
 
