@@ -120,16 +120,10 @@ def networks() -> tuple[Network, ...]:
             bandwidth=row["rails"] * row["rail_gbit_per_s"] * GBIT,
             efficiency=float(row["efficiency"]),
             latency=row["latency_us"] * MICROSECOND,
+            rails=row["rails"],
         )
         for name, row in _rows("links.yaml", "networks").items()
     )
-
-
-def num_rails(name: str) -> int:
-    """Return the number of rails of a network of the catalogue."""
-    rows = {simple(key): row for key, row in _rows("links.yaml", "networks").items()}
-    rails: int = rows[simple(name)]["rails"]
-    return rails
 
 
 def no_network(bandwidth: float) -> Network:

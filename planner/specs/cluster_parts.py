@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from planner.domain.cluster import Cluster, Device, DeviceGroup, GroupLink, Host, Link, Network, Tier
@@ -50,13 +51,7 @@ def _group(record: GroupRecord) -> DeviceGroup:
         num_nodes=record.nodes,
         devices_per_node=record.devices_per_node,
         intra_node=intra_node,
-        inter_node=Network(
-            name=network.name,
-            bandwidth=network.bandwidth,
-            efficiency=network.efficiency,
-            latency=network.latency,
-            tiers=tiers,
-        ),
+        inter_node=replace(network, tiers=tiers),
         nodes=record.shared_nodes or "",
         host=_host(record.host) if record.host else None,
         price_per_device_hour=record.price_per_device_hour or 0.0,
@@ -122,16 +117,17 @@ def _network(block: NetworkBlock | str) -> Network:
         bandwidth=_network_bandwidth(block, base),
         efficiency=_or(block.efficiency, base.efficiency if base else EFFICIENCY),
         latency=_or(latency, base.latency if base else INTER_NODE_LATENCY_US * MICROSECOND),
+        rails=block.rails or (base.rails if base else 1),
     )
 
 
 def _network_bandwidth(block: NetworkBlock, base: Network | None) -> float:
     """Return [bytes/s] of all rails; a change of the rails or of one rail's rate keeps the other."""
     if block.rail_gbit_per_s is not None:
-        rails = block.rails or (catalog.num_rails(base.name) if base else 1)
+        rails = block.rails or (base.rails if base else 1)
         return rails * block.rail_gbit_per_s * GBIT
     if base and not _has_bandwidth(block):
-        return base.bandwidth / catalog.num_rails(base.name) * block.rails if block.rails else base.bandwidth
+        return base.bandwidth / base.rails * block.rails if block.rails else base.bandwidth
     return _bandwidth(block)
 
 
@@ -168,7 +164,11 @@ def _group_record(group: DeviceGroup) -> dict[str, Any]:
         "nodes": group.num_nodes,
         "devices_per_node": group.devices_per_node,
         "intra_node": {"name": group.intra_node.name, **_link_figures(group.intra_node)},
-        "inter_node": {"name": group.inter_node.name, **_link_figures(group.inter_node)},
+        "inter_node": {
+            "name": group.inter_node.name,
+            "rails": group.inter_node.rails,
+            **_link_figures(group.inter_node),
+        },
     }
     if group.inter_node.tiers:
         record["tiers"] = [

@@ -110,7 +110,7 @@ class NetworkBlock(Record):
     network: Annotated[str, AfterValidator(known(catalog.network))] | None = Field(
         None, description="Row of the catalogue, which the other keys change."
     )
-    rails: Count | None = Field(None, description="Network cards of a node.")
+    rails: Count | None = Field(None, description="Network cards of a node; one device uses one, or its share.")
     rail_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] of one rail.")
     bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] of all rails together.")
     bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] of all rails together.")
@@ -124,8 +124,6 @@ class NetworkBlock(Record):
         given = [name for name in rates if getattr(self, name) is not None]
         if given or self.network is None:
             one_rate(self, *rates)
-        if self.rails and given and given != ["rail_gbit_per_s"]:
-            raise ValueError(f"gives rails beside {given[0]}, which is of all rails together; write rail_gbit_per_s")
         return self
 
 

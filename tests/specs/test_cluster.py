@@ -88,7 +88,8 @@ def test_bad_one_liners(source: str, words: str) -> None:
 def test_units_and_defaults(tmp_path: Path) -> None:
     """Bits are an eighth of bytes, rails add up, tiers are converted, and a row of the catalogue can be changed."""
     fast, own, old = read(tmp_path, MIXED).groups
-    assert fast.inter_node.bandwidth == 4 * catalog.network("ib-ndr").bandwidth / catalog.num_rails("ib-ndr")
+    assert fast.inter_node.bandwidth == 4 * catalog.network("ib-ndr").bandwidth / catalog.network("ib-ndr").rails
+    assert fast.inter_node.rails == 4
     assert fast.inter_node.tiers[0].bandwidth == 50e9
     assert fast.host is not None
     assert fast.host.link_bandwidth == 55e9
@@ -150,7 +151,6 @@ FIELD = "c.yaml:4 groups[0]."
             "host: {memory_gb: 3, link: pcie5}",
             "host.memory_gb: unknown key memory_gb: write memory_gib (2^30 bytes)",
         ),
-        ("inter_node: {rails: 2, bandwidth_gbit_per_s: 9}", "inter_node: gives rails beside bandwidth_gbit_per_s"),
         (f"tiers: {TIERS}", "tiers[1].nodes: should be more than 4"),
     ],
 )
