@@ -1,0 +1,127 @@
+"""Costs, each worked out by hand."""
+
+import pytest
+
+from planner.costs import plan_cost
+from planner.costs.collectives import collective_time, device_rate, ring_rate
+from planner.costs.compute import attention_times, matmul_time
+from planner.costs.hop import StageEnd, hop_time
+from planner.domain.cluster import Cluster, DeviceGroup
+from planner.domain.job import Job
+from planner.domain.model import AttentionCore, Matmul, Model
+from planner.domain.plan import Plan, Stage, Strategy
+from planner.specs import catalog
+from planner.specs.cluster import read_cluster
+from planner.specs.model import model_from_record
+
+MEGATRON = catalog.framework("megatron")
+A100 = catalog.device("a100-sxm-80gb")
+
+
+def cluster(text: str = "4x8:a100-sxm-80gb") -> Cluster:
+    """Return the cluster of a one-liner."""
+    return read_cluster(text)
+
+
+def group() -> DeviceGroup:
+    """Return four nodes of eight A100, eight rails of 200 Gbit/s a node."""
+    return cluster().groups[0]
+
+
+def llama() -> Model:
+    """Return Llama 2 7B with four layers."""
+    record = {"family": "llama", "hidden_size": 4096, "num_hidden_layers": 4, "num_attention_heads": 32}
+    sizes = {"intermediate_size": 11008, "vocab_size": 32000, "max_position_embeddings": 4096}
+    return model_from_record({**record, **sizes}, "test")
+
+
+def job() -> Job:
+    """Return 64 samples of 4,096 tokens in bf16."""
+    return Job(global_batch=64, sequence=4096, precision="bf16", framework="megatron")
+
+
+def tensor(degree: int) -> Strategy:
+    """Return a tensor degree with sequence parallelism."""
+    return Strategy(degrees=(("tp", degree),) if degree > 1 else (), sequence_parallel=degree > 1)
+
+
+def test_matmul_is_bound_by_arithmetic() -> None:
+    """4096^3: 2 * 4096^3 / (312e12 * 0.78) * (1 + 150/4096)^3 = 0.565 ms * 1.114 = 0.629 ms."""
+    time = matmul_time(Matmul(4096, 4096, 4096), A100, MEGATRON, "bf16", 2)
+    assert time == pytest.approx(2 * 4096**3 / (312e12 * 0.78) * (1 + 150 / 4096) ** 3)
+    assert time == pytest.approx(0.629e-3, rel=1e-3)
+
+
+def test_causal_attention_computes_half_the_scores() -> None:
+    """A fused kernel skips masked blocks; its backward pass costs 2.5 / 0.85 times as much."""
+    core = AttentionCore(queries=32 * 4096, keys=4096, head_dim=128, causal=True)
+    forward, backward = attention_times(core, A100, MEGATRON, True, 2)
+    assert forward == pytest.approx(0.5 * 4 * 32 * 4096**2 * 128 / (312e12 * 0.5))
+    assert backward == pytest.approx(forward * 2.5 / 0.85)
+
+
+def test_all_reduce_crosses_a_ring_twice() -> None:
+    """1 GB over 4 ranks at 100 GB/s: 2 * 3/4 * 10 ms, and two doublings of latency."""
+    assert collective_time("all_reduce", 1e9, 4, 100e9, 1e-5) == pytest.approx(15e-3 + 2e-5)
+    assert collective_time("all_gather", 1e9, 1, 100e9, 1e-5) == 0.0
+
+
+def test_rings_share_a_node() -> None:
+    """Eight rings behind tp 8 each get an eighth of the node; one ring inside a node gets NVLink's rate."""
+    node = group().inter_node.rate(4)
+    assert device_rate(group().inter_node, 8, 4) == pytest.approx(node / 8)
+    assert ring_rate(group(), 4, 8) == pytest.approx(node / 8)
+    assert ring_rate(group(), 32, 1) == pytest.approx(min(node, group().intra_node.rate))
+    assert ring_rate(group(), 8, 1) == group().intra_node.rate
+
+
+def test_a_lone_device_hands_over_on_one_rail() -> None:
+    """One replica with tp 1 sends its 4096 x 4096 x 2 bytes over one of eight rails; with tp 8 over all of them."""
+    one = StageEnd(group=group(), strategy=tensor(1), num_replicas=1)
+    eight = StageEnd(group=group(), strategy=tensor(8), num_replicas=1)
+    slow, fast = (hop_time(end, end, cluster(), llama(), job(), MEGATRON, 1) for end in (one, eight))
+    fixed = MEGATRON.hop_latency + group().inter_node.latency
+    assert (slow - fixed) == pytest.approx(4096 * 4096 * 2 / (group().inter_node.rate(4) / 8))
+    assert (fast - fixed) == pytest.approx((slow - fixed) / 8)
+
+
+@pytest.mark.parametrize(("zero", "expected"), [(0, 18), (1, 6 + 12 / 8), (2, 2 + 16 / 8), (3, 18 / 8)])
+def test_bytes_per_parameter(zero: int, expected: float) -> None:
+    """Megatron's recipe: 18 bytes replicated, 6 + 12/dp with a sharded optimizer, 2 + 16/dp, 18/dp."""
+    stage = Stage(group="a100-sxm-80gb", first_layer=0, last_layer=3, strategy=tensor(1))
+    plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=8, micro_batch=1, num_microbatches=8, zero_stage=zero)
+    memory = dict(plan_cost(plan, cluster(), llama(), job(), MEGATRON).stages[0].memory)
+    state = memory["weights"] + memory["gradients"] + memory["optimizer"]
+    assert state / llama().parameters == pytest.approx(expected)
+
+
+def test_activations_follow_the_tensor_list() -> None:
+    """Llama 7B keeps 8 h + 2 (4 h) + 2 (3 ffn) + 4 a bytes a token, layer and micro-batch in flight; times 1.06."""
+    stages = tuple(Stage(group="a100-sxm-80gb", first_layer=s, last_layer=s, strategy=tensor(1)) for s in range(4))
+    plan = Plan(stages=stages, schedule="1f1b", num_replicas=1, micro_batch=1, num_microbatches=64, zero_stage=0)
+    found = [dict(cost.memory)["activations"] for cost in plan_cost(plan, cluster(), llama(), job(), MEGATRON).stages]
+    layer = 1.06 * 4096 * (8 * 4096 + 2 * 4 * 4096 + 2 * 3 * 11008 + 4 * 32)
+    assert found[0] - found[1] == pytest.approx(layer)
+    assert found[1] - found[3] == pytest.approx(2 * layer)
+
+
+def test_recompute_pays_a_forward_pass() -> None:
+    """A fully recomputed layer keeps its input alone and runs forward once more."""
+
+    def cost(recomputed: int) -> object:
+        stage = Stage(group="a100-sxm-80gb", first_layer=0, last_layer=3, strategy=tensor(1), num_recomputed=recomputed)
+        plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=1, micro_batch=1, num_microbatches=64, zero_stage=0)
+        return plan_cost(plan, cluster(), llama(), job(), MEGATRON).stages[0]
+
+    none, two = cost(0), cost(2)
+    parts = dict(two.parts)  # type: ignore[attr-defined]
+    assert two.backward - none.backward == pytest.approx(parts["recompute"])  # type: ignore[attr-defined]
+    assert two.forward == none.forward  # type: ignore[attr-defined]
+
+
+def test_parts_sum_to_the_stage() -> None:
+    """What a stage's time is spent on adds up to its forward and backward pass."""
+    stage = Stage(group="a100-sxm-80gb", first_layer=0, last_layer=3, strategy=tensor(4), num_recomputed=1)
+    plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=8, micro_batch=1, num_microbatches=8, zero_stage=3)
+    cost = plan_cost(plan, cluster(), llama(), job(), MEGATRON).stages[0]
+    assert sum(seconds for _, seconds in cost.parts) == pytest.approx(cost.forward + cost.backward)
