@@ -50,7 +50,11 @@ def make_plan(
     except NoFeasiblePlan as error:
         if job.time_limit > 0:
             raise
-        raise explain_infeasible(error, cluster, model, job) from None
+        try:
+            explained = explain_infeasible(error, cluster, model, job)
+        except KeyboardInterrupt:
+            explained = error  # that nothing fits is proved already
+        raise explained from None
     finalists = _finalists(space, result, cluster, model, job, framework)
     bound = result.lower_bound * NANOSECOND + framework.step_overhead
     chosen = choose(finalists, bound, job.gap)
