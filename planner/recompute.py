@@ -21,13 +21,3 @@ RECOMPUTE_POLICIES = (
     RecomputePolicy(name="selective", keeps=frozenset({"input", "inner"}), replays="attention"),
     RecomputePolicy(name="full", keeps=frozenset({"input"}), replays="layer"),
 )
-
-
-def recompute_policy(name: str) -> RecomputePolicy:
-    """Return the policy called `name`.
-
-    Raises:
-        KeyError: there is no such policy.
-
-    """
-    return {policy.name: policy for policy in RECOMPUTE_POLICIES}[name]

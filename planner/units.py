@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-KIB = 2**10
-MIB = 2**20
 GIB = 2**30
 """[bytes] memory sheets of accelerators mean powers of two."""
 GBYTE = 10**9
