@@ -11,6 +11,7 @@ from planner.errors import Problem, SpecError
 from planner.loader import Document, Path, parse
 from planner.specs import catalog
 from planner.specs.files import read_text
+from planner.specs.kinds import refuse_other_kind
 
 if TYPE_CHECKING:
     from planner.specs.cluster_record import ClusterRecord
@@ -29,7 +30,9 @@ def read_cluster(source: str) -> Cluster:
     """
     if source == "-" or FilePath(source[:200]).exists() or not (_ONE_LINER.fullmatch(source)):
         text, origin = _read(source)
-        return cluster_from_document(parse(text, origin))
+        document = parse(text, origin)
+        refuse_other_kind(document, "cluster")
+        return cluster_from_document(document)
     return _one_liner(source)
 
 

@@ -15,6 +15,7 @@ from planner.errors import Problem, SpecError
 from planner.importers import huggingface
 from planner.loader import Document, Path, parse
 from planner.specs.files import read_text
+from planner.specs.kinds import refuse_other_kind
 from planner.specs.problems import Found, nearest, shown, validate
 
 CONFIG = "config.json"
@@ -73,7 +74,9 @@ def read_model(source: str, note: Callable[[str], None] = _silent) -> Model:
     """
     folder = source != "-" and FilePath(source).is_dir()
     text, origin = read_text(str(FilePath(source) / CONFIG) if folder else source)
-    return model_from_document(parse(text, origin), note=note)
+    document = parse(text, origin)
+    refuse_other_kind(document, "model")
+    return model_from_document(document, note=note)
 
 
 def model_from_record(record: Mapping[str, object], origin: str) -> Model:

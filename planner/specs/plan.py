@@ -19,6 +19,7 @@ from planner.loader import Document, Path, parse
 from planner.specs.cluster import cluster_from_document, cluster_record
 from planner.specs.files import read_text
 from planner.specs.job import job_from_document, job_record
+from planner.specs.kinds import refuse_other_kind
 
 if TYPE_CHECKING:
     from planner.specs.plan_record import DecisionRecord, PlanRecord
@@ -125,7 +126,9 @@ def read_plan(source: str) -> PlanFile:
         SpecError: with every problem and its place.
 
     """
-    return plan_from_document(parse(*read_text(source)))
+    document = parse(*read_text(source))
+    refuse_other_kind(document, "plan")
+    return plan_from_document(document)
 
 
 def plan_from_document(document: Document) -> PlanFile:

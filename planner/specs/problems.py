@@ -157,7 +157,7 @@ def _message(detail: ErrorDetails) -> str:
         "finite_number": "a finite number",
         "greater_than": f"more than {context.get('gt')}",
         "greater_than_equal": f"at least {context.get('ge')}",
-        "less_than": f"less than {context.get('lt')}",
+        "less_than": f"less than {context.get('lt')}" + (" (or a percentage)" if context.get("lt") == 1 else ""),
         "less_than_equal": f"at most {context.get('le')}",
         "string_too_short": "text that is not empty",
     }.get(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from planner.errors import SpecError
 from planner.loader import dump_yaml
 from planner.specs.cluster import read_cluster
 from planner.specs.job import read_job
-from planner.specs.model import model_from_record
+from planner.specs.model import model_from_record, read_model
 from planner.specs.plan import digest, plan_record, read_plan
 
 CLUSTER = read_cluster("2x8:h100-sxm-80gb")
@@ -157,3 +158,21 @@ def test_digest_does_not_depend_on_writing() -> None:
     """Order of keys and 80 for 80.0 are the same value."""
     assert digest({"a": 80, "b": [1.5]}) == digest({"b": [1.5], "a": 80.0})
     assert digest({"a": 80}) != digest({"a": 81})
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "message"),
+    [
+        (read_plan, "groups: []", "is a cluster; name a plan here"),
+        (read_cluster, "model_type: gpt2", "is a model; name a cluster here, as CLUSTER comes before MODEL"),
+        (read_model, "format_version: '1.0'", "is a plan; name a model here, as CLUSTER comes before MODEL"),
+    ],
+)
+def test_another_kind_of_file_is_named(
+    tmp_path: Path, reader: Callable[[str], object], text: str, message: str
+) -> None:
+    """Swapped arguments are told in one sentence."""
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError, match=message):
+        reader(str(path))
