@@ -56,8 +56,7 @@ def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice
 
 def _choice(group: DeviceGroup, degrees: tuple[int, ...]) -> Choice:
     named = tuple((axis.name, degree) for axis, degree in zip(AXES, degrees, strict=True) if degree > 1)
-    strategy = Strategy(degrees=named)
-    return Choice(group=group, strategy=Strategy(degrees=named, sequence_parallel=strategy.degree("tp") > 1))
+    return Choice(group=group, strategy=Strategy(degrees=named, sequence_parallel=dict(named).get("tp", 1) > 1))
 
 
 def _refusal(choice: Choice, model: Model, job: Job) -> str:

@@ -191,7 +191,7 @@ def _limit(choices: tuple[int, ...], owned: int, constraints: Iterable[Constrain
         if constraint.operator == "!=":
             message = f"{constraint.text!r} excludes a single number of devices; give a limit, such as {subject} <= N"
             raise SpecError.of("--constraint", message)
-        least = value if constraint.operator in {"=", ">="} else least
+        least = max(least, value) if constraint.operator in {"=", ">="} else least
         most = min(most, value) if constraint.operator in {"=", "<="} else most
     return Limit(choices=choices, least=least, most=most)
 

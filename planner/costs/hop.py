@@ -45,13 +45,12 @@ def hop_time(
     """
     size = _boundary_bytes(sender, model, job, samples)
     link = cluster.link(sender.group.name, receiver.group.name)
+    in_node = link is not None and link.transport == "node"
     if _inside_node(sender, receiver, cluster):
         shares = min(sender.strategy.num_devices, receiver.strategy.num_devices)
-        rate = sender.group.intra_node.rate if link is None or link.transport != "node" else link.rate
-        latency = sender.group.intra_node.latency if link is None or link.transport != "node" else link.latency
-        return framework.hop_latency + latency + size / shares / rate
-    limit = link.rate if link is not None and link.transport != "node" else float("inf")
-    latency = link.latency if link is not None and link.transport != "node" else 0.0
+        inner = link if link is not None and in_node else sender.group.intra_node
+        return framework.hop_latency + inner.latency + size / shares / inner.rate
+    limit, latency = (link.rate, link.latency) if link is not None and not in_node else (float("inf"), 0.0)
     ends = (sender, receiver)
     slowest = max(size * end.replicas_per_node / min(limit, _end_rate(end)) for end in ends)
     return framework.hop_latency + max(latency, *(end.group.inter_node.latency for end in ends)) + slowest

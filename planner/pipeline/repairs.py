@@ -12,7 +12,6 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
-from planner.domain.prediction import Prediction
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Repair, Shortage
 from planner.simulate import predict
 from planner.specs.catalog import devices
@@ -43,7 +42,8 @@ def explain_infeasible(error: NoFeasiblePlan, cluster: Cluster, model: Model, jo
     for change, changed_cluster, changed_job, changed_target in _changes(cluster, model, rough, target, shortage):
         made = _rough_plan(changed_cluster, model, changed_job, framework, changed_target)
         if made is not None:
-            _, prediction = made
+            costs = plan_cost(made, changed_cluster, model, changed_job, framework)
+            prediction = predict(made, costs, changed_cluster, model, changed_job)
             fullest = max(prediction.stages, key=lambda stage: stage.peak_memory / stage.memory_limit)
             used = f"{fullest.peak_memory / GIB:.1f} of {fullest.memory_limit / GIB:.1f} GiB on the fullest device"
             repairs.append(Repair(change=change, effect=used, step_time=prediction.step_time))
@@ -52,7 +52,7 @@ def explain_infeasible(error: NoFeasiblePlan, cluster: Cluster, model: Model, jo
 
 def _rough_plan(
     cluster: Cluster, model: Model, job: Job, framework: Framework, target: Framework | None
-) -> tuple[Plan, Prediction] | None:
+) -> Plan | None:
     """Return a good plan, not a proved one, or None if there is none."""
     from planner.pipeline.plan import search
     from planner.program import decode
@@ -61,8 +61,7 @@ def _rough_plan(
         space, result = search(cluster, model, job, framework, target)
     except (NoFeasiblePlan, NoPlanInTime):
         return None
-    plan = decode(space, result.found[0])
-    return plan, predict(plan, plan_cost(plan, cluster, model, job, framework), cluster, model, job)
+    return decode(space, result.found[0])
 
 
 def _shortage(
@@ -80,7 +79,7 @@ def _shortage(
         middle = (low + high) / 2
         made = _rough_plan(_scaled(cluster, middle), model, job, framework, target)
         low, high, nearest = (low, middle, made) if made is not None else (middle, high, nearest)
-    plan, _ = nearest
+    plan = nearest
     prediction = predict(plan, plan_cost(plan, cluster, model, job, framework), cluster, model, job)
     index = max(
         range(plan.num_stages),

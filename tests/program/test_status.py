@@ -148,3 +148,9 @@ def test_bounds_hold_wherever_an_interrupt_falls(monkeypatch: pytest.MonkeyPatch
     optimum = Exhaustive(problem).optimum / NANOSECOND
     assert result.lower_bound <= optimum + 50
     assert result.replay_bound <= optimum + 50
+
+
+def test_the_strictest_of_several_limits_holds() -> None:
+    """Of two lower limits on devices the larger one counts, in either order."""
+    for texts in (("devices >= 3", "devices >= 2"), ("devices >= 2", "devices >= 3")):
+        assert asked(*texts).space.least.max() == 3
