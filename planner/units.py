@@ -5,6 +5,8 @@ The arithmetic helpers take floats or numpy arrays alike, so that one formula pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 GIB = 2**30
@@ -49,3 +51,24 @@ def logarithm2(value: Any) -> Any:
     import numpy as np
 
     return np.log2(value)
+
+
+def choose(condition: Any, first: Any, second: Any) -> Any:
+    """Return `first` where `condition` holds, else `second`; elementwise where it is an array."""
+    if isinstance(condition, bool):
+        return first if condition else second
+    import numpy as np
+
+    return np.where(condition, first, second)
+
+
+def interpolated(position: Any, points: Sequence[tuple[Any, Any]]) -> Any:
+    """Return the value at `position` of the power law between neighbouring (position, value) points, ascending.
+
+    Outside of the points the value is that of the nearest one.
+    """
+    value = points[0][1]
+    for (left, low), (right, high) in pairwise(points):
+        share = smaller(1.0, larger(0.0, logarithm2(position / left) / logarithm2(right / left)))
+        value = choose(position > left, low * (high / low) ** share, value)
+    return value

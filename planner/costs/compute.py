@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
+from planner.costs.kernels import AttentionKernel
 from planner.domain.cluster import Device
 from planner.domain.framework import Framework
 from planner.domain.model import AttentionCore, Matmul, Number
@@ -18,9 +21,9 @@ UNFUSED_EFFICIENCY = 0.6
 HALF_PRECISIONS = ("bf16", "fp16")
 
 
-def half_peak(device: Device) -> float:
+def half_peak(device: Device) -> Number:
     """Return the 16-bit peak [FLOP/s], or the fp32 peak of a device that has none."""
-    return max(device.peak(precision) for precision in (*HALF_PRECISIONS, "fp32"))
+    return reduce(larger, (device.peak(precision) for precision in (*HALF_PRECISIONS, "fp32")))
 
 
 def matmul_peak(device: Device, precision: str) -> float:
@@ -35,7 +38,8 @@ def matmul_time(matmul: Matmul, device: Device, framework: Framework, precision:
     """
     m, n, k, d0 = matmul.m, matmul.n, matmul.k, framework.saturation
     losses = (1 + d0 / m) * (1 + d0 / n) * (1 + d0 / k)
-    arithmetic = 2 * m * n * k * losses / (matmul_peak(device, precision) * device.matmul_efficiency)
+    efficiency = device.matmul_efficiency * framework.matmul_quality
+    arithmetic = 2 * m * n * k * losses / (matmul_peak(device, precision) * efficiency)
     memory = pass_time((m * n + n * k + m * k) * element, device)
     return matmul.count * larger(arithmetic, memory)
 
@@ -46,7 +50,7 @@ def pass_time(size: Number, device: Device) -> Seconds:
 
 
 def attention_times(
-    core: AttentionCore, device: Device, framework: Framework, fused: bool, element: int
+    core: AttentionCore, device: Device, framework: Framework, kernel: AttentionKernel, element: int
 ) -> tuple[Seconds, Seconds]:
     """Return the forward and backward time [s] of an attention core.
 
@@ -54,10 +58,11 @@ def attention_times(
     them and move each score through memory several times.
     """
     flops = 4 * core.queries * core.keys * core.head_dim
-    if fused:
+    if kernel.fused:
         visible = 0.5 if core.causal else 1.0
-        forward = visible * flops / (half_peak(device) * device.attention_efficiency)
+        forward = visible * flops / (half_peak(device) * device.attention_efficiency * kernel.efficiency)
         return forward, forward * FLASH_BACKWARD_FLOPS / FLASH_BACKWARD_EFFICIENCY
-    rate = half_peak(device) * device.matmul_efficiency * UNFUSED_EFFICIENCY
-    forward = flops / rate + pass_time(framework.softmax_bytes * core.queries * core.keys * element, device)
+    rate = half_peak(device) * device.matmul_efficiency * UNFUSED_EFFICIENCY * kernel.efficiency
+    scores = framework.softmax_bytes * kernel.score_passes * core.queries * core.keys * element
+    forward = flops / rate + pass_time(scores, device)
     return forward, 2 * forward

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 from planner.costs.collectives import device_rate
 from planner.costs.layer import layer_shard
 from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.framework import Framework
 from planner.domain.job import Job
-from planner.domain.model import Model
+from planner.domain.model import Model, Number
 from planner.domain.plan import Strategy
-from planner.units import Bytes, Seconds
+from planner.units import Bytes, Seconds, choose, larger, smaller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +25,15 @@ class StageEnd:
     num_replicas: int
 
     @property
-    def replicas_per_node(self) -> float:
+    def replicas_per_node(self) -> Number:
         """Replicas whose transfers share the adapters of one node; below 1 where a replica spans nodes."""
         width = self.strategy.num_devices
-        fitting = self.group.devices_per_node // width or self.group.devices_per_node / width
-        return min(float(self.num_replicas), float(fitting))
+        fitting = choose(
+            width <= self.group.devices_per_node,
+            self.group.devices_per_node // width,
+            self.group.devices_per_node / width,
+        )
+        return smaller(self.num_replicas, fitting)
 
     @property
     def fills_group(self) -> bool:
@@ -43,27 +49,27 @@ def hop_time(
     All replicas of a stage hand over at the same time and share the adapters of their nodes; each end must get its
     part through. A tensor group that is sequence parallel sends each element once.
     """
-    size = _boundary_bytes(sender, model, job, samples)
+    size = _boundary_bytes(sender, model, job, framework, samples)
     link = cluster.link(sender.group.name, receiver.group.name)
     in_node = link is not None and link.transport == "node"
-    if _inside_node(sender, receiver, cluster):
-        shares = min(sender.strategy.num_devices, receiver.strategy.num_devices)
-        inner = link if link is not None and in_node else sender.group.intra_node
-        return framework.hop_latency + inner.latency + size / shares / inner.rate
+    inner = link if link is not None and in_node else sender.group.intra_node
+    shares = smaller(sender.strategy.num_devices, receiver.strategy.num_devices)
+    inside = inner.latency + size / shares / inner.rate
     limit, latency = (link.rate, link.latency) if link is not None and not in_node else (float("inf"), 0.0)
     ends = (sender, receiver)
-    slowest = max(size * end.replicas_per_node / min(limit, _end_rate(end)) for end in ends)
-    return framework.hop_latency + max(latency, *(end.group.inter_node.latency for end in ends)) + slowest
+    slowest = reduce(larger, (size * end.replicas_per_node / smaller(limit, _end_rate(end)) for end in ends))
+    across = reduce(larger, (end.group.inter_node.latency for end in ends), latency) + slowest
+    return framework.hop_latency + choose(_inside_node(sender, receiver, cluster), inside, across)
 
 
-def _boundary_bytes(sender: StageEnd, model: Model, job: Job, samples: int) -> Bytes:
-    """Return the bytes that one replica hands over: the hidden states, once per rank that holds them whole."""
-    shard = layer_shard(job, sender.group, sender.strategy, samples)
+def _boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framework, samples: int) -> Bytes:
+    """Return the bytes that one replica hands over: the hidden states, once per rank that sends them whole."""
+    shard = layer_shard(job, sender.strategy, samples)
     whole = shard.tokens * model.hidden * shard.bytes_per_element
-    return float(whole * sender.strategy.num_devices / shard.norm_split)
+    return whole if framework.scattered_hops else whole * sender.strategy.num_devices / shard.norm_split
 
 
-def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> bool:
+def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
     """Tell whether every replica can have both stages in one node, whatever the other stages do."""
     if sender.group.name == receiver.group.name:
         return sender.group.num_nodes == 1
@@ -73,8 +79,8 @@ def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> bool
     return sender.group.num_nodes == 1 or (sender.fills_group and receiver.fills_group)
 
 
-def _end_rate(end: StageEnd) -> float:
+def _end_rate(end: StageEnd) -> Number:
     """Return [bytes/s] at which the replicas of one node together reach the network."""
     network, nodes = end.group.inter_node, end.group.num_nodes
-    senders = min(float(end.group.devices_per_node), end.replicas_per_node * end.strategy.num_devices)
-    return min(network.rate(nodes), senders * device_rate(network, end.group.devices_per_node, nodes))
+    senders = smaller(end.group.devices_per_node, end.replicas_per_node * end.strategy.num_devices)
+    return smaller(network.rate(nodes), senders * device_rate(network, end.group.devices_per_node, nodes))

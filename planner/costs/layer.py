@@ -8,6 +8,7 @@ from math import prod
 
 from planner.costs.collectives import collective_time, ring_rate
 from planner.costs.compute import attention_times, matmul_time, pass_time
+from planner.costs.kernels import ATTENTION_KERNELS, NORM_KERNELS, AttentionKernel
 from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
 from planner.domain.job import Job
@@ -15,12 +16,14 @@ from planner.domain.model import Layer, Number, Shard, Work
 from planner.domain.plan import Strategy
 from planner.parallelism import AXES, Axis
 from planner.recompute import RECOMPUTE_POLICIES
-from planner.units import Bytes, Seconds, larger
+from planner.units import Bytes, Seconds
 
 ELEMENTWISE_BACKWARD = 1.5
 """[-] bytes that memory-bound passes move in the backward pass, of the forward pass's."""
 LAUNCH_BACKWARD = 1.6
 """[-] of the forward pass's launches (public runs bound by launches)."""
+PACING = 3
+"""[-] power of the mean by which compute and launches are joined (public runs of small layers)."""
 LOSS_BYTES = 16
 """[bytes] moved per logit by the cross entropy, forward and backward (public runs, calibrated)."""
 
@@ -48,12 +51,19 @@ class LayerCost:
     """[-] that the loss works on, on the device."""
 
 
-def layer_shard(job: Job, group: DeviceGroup, strategy: Strategy, micro_batch: Number) -> Shard:
-    """Return the part of a micro-batch that one device of `group` works on under `strategy`."""
+def attention_kernel(job: Job, framework: Framework, group: DeviceGroup) -> AttentionKernel:
+    """Return the kernel that attention runs in: the framework's, or the best without fusion where it cannot run."""
+    kernel = ATTENTION_KERNELS[framework.attention_kernel]
+    possible = group.device.fused_attention and job.precision != "fp32"
+    return kernel if possible or not kernel.fused else ATTENTION_KERNELS["fused-softmax"]
+
+
+def layer_shard(job: Job, strategy: Strategy, micro_batch: Number, *, fused_attention: bool = True) -> Shard:
+    """Return the part of a micro-batch that one device works on under `strategy`."""
     shard = Shard(
         micro_batch=micro_batch,
         sequence=job.sequence,
-        fused_attention=group.device.fused_attention and job.precision != "fp32",
+        fused_attention=fused_attention,
         bytes_per_element=4 if job.precision == "fp32" else 2,
     )
     for axis in AXES:
@@ -65,15 +75,17 @@ def layer_cost(
     layer: Layer, job: Job, framework: Framework, group: DeviceGroup, strategy: Strategy, micro_batch: Number
 ) -> LayerCost:
     """Return the cost of `layer` on one device of `group`."""
-    shard = layer_shard(job, group, strategy, micro_batch)
+    kernel = attention_kernel(job, framework, group)
+    shard = layer_shard(job, strategy, micro_batch, fused_attention=kernel.fused)
     work = layer.work(shard)
-    parts = _compute_parts(work, shard, job, framework, group)
+    parts = _compute_parts(work, shard, job, framework, group, kernel)
     sends = [_traffic_time(work, framework, group, strategy, phase) for phase in ("forward", "backward")]
+    sends[1] = (1 - framework.overlap_tensor_backward) * sends[1]
     forward = sum((times[0] for times in parts.values()), start=sends[0])
     backward = sum((times[1] for times in parts.values()), start=sends[1])
-    launched = bool(work.num_blocks > 1)
-    floor = framework.launch_floor if launched else 0.0
-    forward_paced, backward_paced = larger(forward, floor), larger(backward, LAUNCH_BACKWARD * floor)
+    floor = framework.launch_floor if work.num_blocks > 1 else framework.launch_edge
+    floor = floor + framework.launch_tensor * (strategy.degree("tp") - 1) * (work.num_blocks > 1)
+    forward_paced, backward_paced = _paced(forward, floor), _paced(backward, LAUNCH_BACKWARD * floor)
     named = {name: times[0] + times[1] for name, times in parts.items()}
     named["tensor_collectives"] = sends[0] + sends[1]
     named["launch"] = forward_paced - forward + backward_paced - backward
@@ -89,8 +101,23 @@ def layer_cost(
         parameters=work.parameters,
         tied_parameters=work.tied_parameters,
         transient=work.transient,
-        logits=work.logits * (shard.weight_split if framework.gathered_logits else 1),
+        logits=work.logits * (shard.weight_split if _gathers(framework, work) else 1),
     )
+
+
+def _paced(compute: Seconds, launch: Seconds) -> Seconds:
+    """Return the time [s] of kernels that take `compute` in all and as long as `launch` to be launched.
+
+    Some kernels of a layer wait for the host and others do not: the larger of both far from each other, more where
+    they are alike.
+    """
+    return (compute**PACING + launch**PACING) ** (1 / PACING)
+
+
+def _gathers(framework: Framework, work: Work) -> bool:
+    """Tell whether every tensor rank holds the logits of the whole vocabulary."""
+    untied = isinstance(work.tied_parameters, float) and work.tied_parameters == 0.0
+    return framework.gathered_logits == "always" or (framework.gathered_logits == "untied" and untied)
 
 
 def _kept(work: Work, keeps: frozenset[str], fused: bool) -> Bytes:
@@ -100,21 +127,22 @@ def _kept(work: Work, keeps: frozenset[str], fused: bool) -> Bytes:
 
 
 def _compute_parts(
-    work: Work, shard: Shard, job: Job, framework: Framework, group: DeviceGroup
+    work: Work, shard: Shard, job: Job, framework: Framework, group: DeviceGroup, kernel: AttentionKernel
 ) -> dict[str, tuple[Seconds, Seconds]]:
     """Return (forward, backward) seconds by part; products cost twice as much backward (input and weight gradient)."""
     device, element = group.device, shard.bytes_per_element
     products = sum(
         (matmul_time(matmul, device, framework, job.precision, element) for matmul in work.matmuls), start=0.0
     )
-    moved = framework.elementwise * work.norm_bytes + framework.elementwise_inner * work.inner_bytes
+    norms = framework.elementwise * NORM_KERNELS[framework.norm_kernel]
+    moved = norms * work.norm_bytes + framework.elementwise_inner * work.inner_bytes
     passes = pass_time(moved, device)
     parts = {"matmul": (products, 2 * products), "elementwise": (passes, ELEMENTWISE_BACKWARD * passes)}
     if work.attention is not None:
-        parts["attention"] = attention_times(work.attention, device, framework, shard.fused_attention, element)
-    if isinstance(work.logits, (int, float)) and work.logits == 0:
+        parts["attention"] = attention_times(work.attention, device, framework, kernel, element)
+    if isinstance(work.logits, float) and work.logits == 0.0:  # layers without logits say so with their default
         return parts
-    ranks = shard.weight_split if framework.gathered_logits else 1
+    ranks = shard.weight_split if _gathers(framework, work) else 1
     loss = pass_time(LOSS_BYTES * work.logits * ranks, device)
     size = work.logits * ranks * element
     gather = collective_time("all_gather", size, ranks, group.intra_node.rate, framework.collective_latency)
@@ -127,14 +155,19 @@ def _traffic_time(work: Work, framework: Framework, group: DeviceGroup, strategy
     total: Seconds = 0.0
     for axis, inner in _spans(strategy):
         ranks = strategy.degree(axis.name)
-        if ranks == 1:
-            continue
         rate = ring_rate(group, ranks, inner)
         for collective in axis.traffic(work, ranks, strategy.sequence_parallel):
             if collective.phase == phase:
                 # Latency belongs to a block's exchange; halves of it (reduce-scatter, all-gather) share it.
-                latency = framework.collective_latency * (1.0 if collective.op == "all_reduce" else 0.5)
-                total += collective.count * collective_time(collective.op, collective.size, ranks, rate, latency)
+                share = 1.0 if collective.op == "all_reduce" else 0.5
+                total += collective.count * collective_time(
+                    collective.op,
+                    collective.size,
+                    ranks,
+                    rate,
+                    share * group.intra_node.latency,
+                    share * framework.collective_latency,
+                )
     return total
 
 

@@ -7,6 +7,7 @@ coefficient of `StageTerms`. The functions below take floats or numpy arrays of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from planner.costs.compute import pass_time
 from planner.costs.exchange import Exchange, replica_exchange
@@ -17,7 +18,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model, Number
 from planner.domain.plan import Strategy
-from planner.units import Bytes, Seconds, larger
+from planner.units import Bytes, Seconds, choose, larger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +105,8 @@ def stage_terms(
     if first and last:
         edge_parameters -= costs.head.tied_parameters
     kept, replay = dict(body.kept), dict(body.replay)
-    unit = max([body.parameters, *(edge.parameters for edge in edges)])
-    sharded = exchange.zero.weights and num_replicas > 1
+    unit = reduce(larger, [edge.parameters for edge in edges], body.parameters)
+    gathered = gathered_bytes(framework, job.precision, unit) * (num_replicas > 1) if exchange.zero.weights else 0.0
     return StageTerms(
         forward_layer=body.forward + waits[0],
         backward_layer=body.backward + replay[policy] + waits[1],
@@ -129,7 +130,7 @@ def stage_terms(
         live_layer=kept["none"] * framework.fragmentation,
         transient=body.transient * framework.fragmentation,
         logits=costs.head.logits * framework.logit_bytes if last else 0.0,
-        gathered=gathered_bytes(framework, job.precision, unit) if sharded else 0.0,
+        gathered=gathered,
         outside=framework.outside_allocator,
         parts_layer=(*body.parts, ("recompute", replay[policy]), ("gather_weights", waits[0] + waits[1])),
         parts_edge=(
@@ -143,7 +144,7 @@ def _tied_sync(costs: LayerCosts, exchange: Exchange) -> Seconds:
     """Return the time [s] of the all-reduce of tied gradients between the first and the last stage."""
     group = costs.group
     across = group.inter_node.rate(group.num_nodes) / group.devices_per_node
-    rate = across if group.num_nodes > 1 else group.intra_node.rate
+    rate = choose(group.num_nodes > 1, across, group.intra_node.rate)
     return exchange.per.sent_gradients * costs.head.tied_parameters / rate
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from planner.units import choose, interpolated, smaller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +77,20 @@ class Network:
     tiers: tuple[Tier, ...] = ()
     """Levels above the node, smallest first; the network inside the smallest has the full bandwidth."""
 
-    def rate(self, num_nodes: int) -> float:
-        """Return [bytes/s] per node, one direction, when `num_nodes` nodes exchange large messages."""
-        crossed = [tier.bandwidth for tier in self.tiers if num_nodes > tier.num_nodes]
-        return min([self.bandwidth, *crossed]) * self.efficiency
+    measured: tuple[tuple[float, float], ...] = ()
+    """(nodes, [bytes/s] per node, one direction) reached by large collectives; it replaces bandwidth and tiers."""
+
+    def rate(self, num_nodes: Any) -> Any:
+        """Return [bytes/s] per node, one direction, when `num_nodes` nodes exchange large messages.
+
+        Between measured scales the rate follows the power law through both; beyond them it stays that of the nearest.
+        """
+        if self.measured:
+            return interpolated(num_nodes, self.measured)
+        bandwidth = self.bandwidth
+        for tier in self.tiers:
+            bandwidth = choose(num_nodes > tier.num_nodes, smaller(bandwidth, tier.bandwidth), bandwidth)
+        return bandwidth * self.efficiency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,10 +42,27 @@ class Framework:
     """[bytes] of master weight and optimizer state per parameter."""
     logit_bytes: float
     """[bytes] per token and vocabulary entry that the loss holds at its peak."""
-    gathered_logits: bool
-    """Whether every tensor rank holds the logits of the whole vocabulary."""
+    gathered_logits: str
+    """Whether every tensor rank holds the logits of the whole vocabulary: ``never``, ``always``, or ``untied`` where
+    the head has weights of its own."""
+    attention_kernel: str
+    """Usual kernel (see `planner.costs.kernels`)."""
+    norm_kernel: str
+    """``fused`` or ``unfused``."""
+    matmul_quality: float
+    """[-] factor on the device's efficiency of matrix products."""
     launch_floor: float
     """[s] that the host needs to launch the forward pass of one layer."""
+    launch_edge: float
+    """[s] the same for the embedding, and for the head."""
+    launch_tensor: float
+    """[s] the same, per tensor rank on top."""
+    stage_split: str
+    """How it cuts layers into stages by itself: ``equal``, ``balanced`` or ``cumulative`` (`planner.costs.split`)."""
+    split_counts: tuple[str, ...]
+    """Ends that weigh in the split, by their parameters: ``embedding``, ``head``."""
+    sequence_parallel: bool
+    """Whether its users usually cut norms and residuals along the sequence by the tensor axis."""
     elementwise: float
     """[-] factor on memory-bound passes over the hidden size."""
     elementwise_inner: float
@@ -58,6 +75,12 @@ class Framework:
     """[s] per doubling of the ranks of a tensor collective."""
     hop_latency: float
     """[s] of one transfer between pipeline stages, on top of the link's."""
+    overlap_tensor_backward: float
+    """[-] share of the tensor collectives of the backward pass that the weight gradients' products hide."""
+    scattered_hops: bool
+    """Whether tensor ranks send a part each between stages, and gather it behind."""
+    blocking_hops: float
+    """[-]"""
     overlap_replicated: float
     """[-] share of the last backward pass that hides the exchange of gradients, ZeRO stage 0."""
     overlap_sharded: float

@@ -104,7 +104,7 @@ class TransformerLayer:
             Matmul(tokens, self.up_size / split, hidden),
             Matmul(tokens, hidden, self.ffn / split),
         )
-        passes = (5 if self.gated else 4) * self.ffn + 6 * self.query_size
+        passes = (5 if self.gated else 3) * self.ffn + (16 if self.gated else 4) * self.query_size
         return Work(
             matmuls=matmuls,
             attention=AttentionCore(queries=rows, keys=shard.sequence, head_dim=self.head_dim, causal=self.causal),

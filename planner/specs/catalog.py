@@ -170,9 +170,13 @@ def _framework(name: str, row: Mapping[str, Any]) -> Framework:
     values: dict[str, Any] = {"name": name}
     for key, value in row.items():
         suffix = next((suffix for suffix in units if key.endswith(suffix) and key.removesuffix(suffix) in names), "")
-        values[key.removesuffix(suffix)] = value * units[suffix] if suffix else value
-    can: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row["can"].items()}
+        values[key.removesuffix(suffix)] = value * units[suffix] if suffix else _tupled(value)
+    can: dict[str, Any] = {key: _tupled(value) for key, value in row["can"].items()}
     return Framework(**{**values, "can": Capability(**can)})
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 @cache

@@ -5,6 +5,7 @@ import pytest
 from planner.costs import plan_cost
 from planner.costs.collectives import collective_time, device_rate, ring_rate
 from planner.costs.compute import attention_times, matmul_time
+from planner.costs.kernels import ATTENTION_KERNELS
 from planner.costs.hop import StageEnd, hop_time
 from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.job import Job
@@ -55,7 +56,7 @@ def test_matmul_is_bound_by_arithmetic() -> None:
 def test_causal_attention_computes_half_the_scores() -> None:
     """A fused kernel skips masked blocks; its backward pass costs 2.5 / 0.85 times as much."""
     core = AttentionCore(queries=32 * 4096, keys=4096, head_dim=128, causal=True)
-    forward, backward = attention_times(core, A100, MEGATRON, True, 2)
+    forward, backward = attention_times(core, A100, MEGATRON, ATTENTION_KERNELS["flash2"], 2)
     assert forward == pytest.approx(0.5 * 4 * 32 * 4096**2 * 128 / (312e12 * 0.5))
     assert backward == pytest.approx(forward * 2.5 / 0.85)
 

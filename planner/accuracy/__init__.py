@@ -1,0 +1,1 @@
+"""Predictions against measured runs, and constants fitted to them."""

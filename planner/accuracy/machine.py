@@ -1,0 +1,93 @@
+"""From what a published run says of its machine to a group of devices."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING
+
+from planner.domain.cluster import DeviceGroup, Link, Network
+from planner.errors import SpecError
+from planner.specs import catalog
+from planner.units import GBIT, GBYTE
+
+if TYPE_CHECKING:
+    from planner.accuracy.runs import Run
+
+NETWORK_WORDS = (
+    ("efa", "efa-p5"),
+    ("ndr", "ib-ndr"),
+    ("edr", "ib-edr"),
+    ("slingshot", "slingshot-200"),
+)
+"""Word in the text -> network of the catalogue; figures in the text come first."""
+LINK_WORDS = (
+    ("nvl72", "nvl72"),
+    ("nvlink5", "nvlink5"),
+    ("nvlink4", "nvlink4"),
+    ("nvlink3", "nvlink3"),
+    ("nvlink2", "nvlink2"),
+    ("pcie 4", "pcie4"),
+    ("pcie", "pcie3"),
+)
+"""Word in the text -> link of the catalogue."""
+_RAILS = re.compile(r"(\d+)\s*x\s*(?:[A-Za-z-]+\s+)*?(\d+)\s*Gb/?s")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([GT])b/?s")
+
+
+def machine(run: Run) -> DeviceGroup:
+    """Return the group of devices that `run` used.
+
+    Raises:
+        SpecError: the catalogue knows no such device.
+
+    """
+    row = _device_row(run.gpu)
+    per_node = int(run.gpus_per_node or 8)
+    num_devices = int(run.gpus or per_node)
+    num_nodes = ceil(num_devices / per_node)
+    return DeviceGroup(
+        name="",
+        device=row.device,
+        num_nodes=num_nodes,
+        devices_per_node=min(per_node, num_devices),
+        intra_node=_link(run, row, num_nodes),
+        inter_node=_network(run, row, num_nodes),
+    )
+
+
+def _device_row(text: str) -> catalog.DeviceRow:
+    """Return the catalogue's row of `text`; what stands in brackets or behind a plus is about the machine around it."""
+    try:
+        return catalog.device_row(text)
+    except SpecError:
+        return catalog.device_row(re.sub(r"\(.*\)", "", text).strip())
+
+
+def _link(run: Run, row: catalog.DeviceRow, num_nodes: int) -> Link:
+    text = run.intra_node.lower()
+    name = next((name for word, name in LINK_WORDS if word in text), row.intra_node)
+    link = catalog.link(name or "pcie3")
+    if num_nodes == 1 and run.busbw_allreduce_gbyte_per_s:
+        return replace(link, bandwidth=run.busbw_allreduce_gbyte_per_s * GBYTE, efficiency=1.0)
+    return link
+
+
+def _network(run: Run, row: catalog.DeviceRow, num_nodes: int) -> Network:
+    text = run.inter_node
+    name = next((name for word, name in NETWORK_WORDS if word in text.lower()), row.inter_node)
+    network = catalog.network(name or "ethernet-25")
+    if rails := _RAILS.search(text):
+        count, rate = int(rails[1]), float(rails[2]) * GBIT
+        network = replace(network, bandwidth=count * rate, rails=count)
+    elif rate_text := _RATE.search(text):
+        rate = float(rate_text[1]) * GBIT * (1000 if rate_text[2] == "T" else 1)
+        count = network.rails
+        if "per gpu" in text.lower():
+            count = int(run.gpus_per_node or 8)
+            rate *= count
+        network = replace(network, bandwidth=rate, rails=count)
+    if run.busbw_allreduce_gbyte_per_s and num_nodes > 1:
+        network = replace(network, measured=((num_nodes, run.busbw_allreduce_gbyte_per_s * GBYTE),))
+    return network

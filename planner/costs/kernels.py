@@ -1,0 +1,44 @@
+"""Kernels by name: what an implementation of attention or of a norm costs beside the best one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionKernel:
+    """An implementation of scores, softmax and weighted sum."""
+
+    fused: bool
+    """Whether it runs without storing the scores."""
+    efficiency: float
+    """[-] of the device's best fused kernel, or of its small products where it is not fused."""
+    score_passes: float
+    """[-] factor on the bytes that an unfused softmax moves per score."""
+    source: str
+
+
+ATTENTION_KERNELS = {
+    "flash2": AttentionKernel(
+        fused=True, efficiency=1.0, score_passes=0.0, source="Dao 2023; FlashAttention 3 and cuDNN on Hopper and later"
+    ),
+    "flash1": AttentionKernel(
+        fused=True, efficiency=0.68, score_passes=0.0, source="Dao 2023, figure 4: 0.36 of the A100's peak, not 0.53"
+    ),
+    "triton": AttentionKernel(
+        fused=True, efficiency=0.68, score_passes=0.0, source="llm-foundry's MPT kernel, as flash1 on the A100"
+    ),
+    "fused-softmax": AttentionKernel(
+        fused=False,
+        efficiency=1.0,
+        score_passes=1.0,
+        source="Megatron-LM scaled masked softmax: scale, mask and softmax in one pass over the scores",
+    ),
+    "unfused": AttentionKernel(
+        fused=False, efficiency=1.0, score_passes=1.5, source="PyTorch: scale, mask, softmax and casts pass one by one"
+    ),
+}
+"""Name, as in published runs -> kernel."""
+
+NORM_KERNELS = {"fused": 1.0, "unfused": 6.0}
+"""[-] bytes that norms and residuals move, of one fused pass each (RMSNorm in PyTorch: 5 to 7, Hagemann et al. 2023)."""
