@@ -6,10 +6,10 @@ from math import ceil
 
 from planner.domain.cluster import DeviceGroup, Network
 from planner.domain.model import Number
-from planner.units import Seconds, logarithm2
+from planner.units import Seconds, larger, logarithm2
 
-ROUNDS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "ring": 1.0}
-"""[-] times that each byte of the tensor crosses a ring, up to (n-1)/n."""
+ROUNDS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "ring": 1.0, "all_to_all": 1.0}
+"""[-] times that each rank sends the collective's size, up to (n-1)/n."""
 
 
 def device_rate(network: Network, devices_per_node: int, num_nodes: int) -> float:
@@ -35,11 +35,49 @@ def ring_rate(group: DeviceGroup, ranks: int, inner: int) -> float:
     return rate if members == 1 else min(group.intra_node.rate, rate)
 
 
-def collective_time(op: str, size: Number, ranks: int, rate: float, latency: Seconds) -> Seconds:
-    """Return the time [s] of a collective of `size` bytes over `ranks` at `rate` bytes/s.
+def neighbour_rate(group: DeviceGroup, ranks: int, inner: int) -> float:
+    """Return [bytes/s] at which each of `ranks`, `inner` devices apart, sends to the next.
 
-    t = latency log2(n) + rounds size (n-1)/n / rate.
+    Where the ring leaves the node, one device of each ring sends alone, over its own share of the adapters.
+    """
+    if ranks * inner <= group.devices_per_node:
+        return group.intra_node.rate
+    num_nodes = ceil(ranks * inner / group.devices_per_node)
+    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
+    rings = min(inner, group.devices_per_node)
+    return min(group.intra_node.rate, alone, group.inter_node.rate(num_nodes) / rings)
+
+
+def all_to_all_rate(group: DeviceGroup, ranks: int, inner: int) -> float:
+    """Return [bytes/s] at which each of `ranks`, `inner` devices apart, sends to all others.
+
+    Of the r - 1 parts that a rank sends, those to the m - 1 ranks of its node take the link, the others the adapters,
+    which all devices of the node use at once; the slower of the two decides.
+    """
+    members = max(1, min(ranks, group.devices_per_node // inner))
+    if members == ranks:
+        return group.intra_node.rate
+    num_nodes = ceil(ranks * inner / group.devices_per_node)
+    senders = min(members * inner, group.devices_per_node)
+    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
+    outside = min(alone, group.inter_node.rate(num_nodes) / senders)
+    return (ranks - 1) / max((members - 1) / group.intra_node.rate, (ranks - members) / outside)
+
+
+def collective_rate(op: str, group: DeviceGroup, ranks: int, inner: int) -> float:
+    """Return [bytes/s] per rank that `op` reaches over `ranks`, each being `inner` devices apart from the next."""
+    rates = {"ring": neighbour_rate, "all_to_all": all_to_all_rate}
+    return rates.get(op, ring_rate)(group, ranks, inner)
+
+
+def collective_time(op: str, size: Number, ranks: int, rate: float, latency: Seconds, beside: Seconds = 0.0) -> Seconds:
+    """Return the time [s] that ranks wait for a collective of `size` bytes over `ranks` at `rate` bytes/s.
+
+    t = latency log2(n) + rounds size (n-1)/n / rate. A ring takes n - 1 steps and pays the latency in each. Each step
+    hides behind one of n parts of a computation that takes `beside` seconds, the last of which has no step beside it.
     """
     if ranks == 1:
         return 0.0
-    return latency * logarithm2(ranks) + ROUNDS[op] * size * (ranks - 1) / ranks / rate
+    share = (ranks - 1) / ranks
+    steps = ranks - 1 if op == "ring" else logarithm2(ranks)
+    return latency * steps + larger(ROUNDS[op] * size * share / rate - share * beside, 0.0)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from planner.costs.collectives import collective_time, ring_rate
+from planner.costs.collectives import collective_rate, collective_time
 from planner.costs.compute import attention_times, matmul_time, pass_time
 from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Layer, Number, Shard, Work
 from planner.domain.plan import Strategy
-from planner.parallelism import AXES, Axis
+from planner.parallelism import AXES, Axis, Collective, refined
 from planner.recompute import RECOMPUTE_POLICIES
 from planner.units import Bytes, Seconds, larger
 
@@ -56,9 +56,7 @@ def layer_shard(job: Job, group: DeviceGroup, strategy: Strategy, micro_batch: N
         fused_attention=group.device.fused_attention and job.precision != "fp32",
         bytes_per_element=4 if job.precision == "fp32" else 2,
     )
-    for axis in AXES:
-        shard = axis.refine(shard, strategy.degree(axis.name), strategy.sequence_parallel)
-    return shard
+    return refined(AXES, shard, strategy)
 
 
 def layer_cost(
@@ -68,14 +66,13 @@ def layer_cost(
     shard = layer_shard(job, group, strategy, micro_batch)
     work = layer.work(shard)
     parts = _compute_parts(work, shard, job, framework, group)
-    sends = [_traffic_time(work, framework, group, strategy, phase) for phase in ("forward", "backward")]
-    forward = sum((times[0] for times in parts.values()), start=sends[0])
-    backward = sum((times[1] for times in parts.values()), start=sends[1])
+    parts.update(_traffic_parts(work, framework, group, strategy, parts))
+    forward = sum((times[0] for times in parts.values()), start=0.0)
+    backward = sum((times[1] for times in parts.values()), start=0.0)
     launched = bool(work.num_blocks > 1)
     floor = framework.launch_floor if launched else 0.0
     forward_paced, backward_paced = larger(forward, floor), larger(backward, LAUNCH_BACKWARD * floor)
     named = {name: times[0] + times[1] for name, times in parts.items()}
-    named["tensor_collectives"] = sends[0] + sends[1]
     named["launch"] = forward_paced - forward + backward_paced - backward
     replayed = {"nothing": 0.0, "attention": parts.get("attention", (0.0, 0.0))[0], "layer": forward_paced}
     if shard.fused_attention:
@@ -122,20 +119,40 @@ def _compute_parts(
     return parts
 
 
-def _traffic_time(work: Work, framework: Framework, group: DeviceGroup, strategy: Strategy, phase: str) -> Seconds:
-    """Return the seconds that the collectives of all axes take in `phase`."""
-    total: Seconds = 0.0
+def _traffic_parts(
+    work: Work,
+    framework: Framework,
+    group: DeviceGroup,
+    strategy: Strategy,
+    beside: Mapping[str, tuple[Seconds, Seconds]],
+) -> dict[str, tuple[Seconds, Seconds]]:
+    """Return (forward, backward) seconds that the layer waits for the collectives of each axis in use."""
+    parts: dict[str, tuple[Seconds, Seconds]] = {}
     for axis, inner in _spans(strategy):
         ranks = strategy.degree(axis.name)
         if ranks == 1:
             continue
-        rate = ring_rate(group, ranks, inner)
-        for collective in axis.traffic(work, ranks, strategy.sequence_parallel):
-            if collective.phase == phase:
-                # Latency belongs to a block's exchange; halves of it (reduce-scatter, all-gather) share it.
-                latency = framework.collective_latency * (1.0 if collective.op == "all_reduce" else 0.5)
-                total += collective.count * collective_time(collective.op, collective.size, ranks, rate, latency)
-    return total
+        times: list[Seconds] = [0.0, 0.0]
+        for collective in axis.traffic(work, ranks, strategy):
+            way = ("forward", "backward").index(collective.phase)
+            hiding = beside[collective.behind][way] if collective.behind else 0.0
+            rate = collective_rate(collective.op, group, ranks, inner)
+            latency = _latency(collective, framework, group, ranks * inner)
+            time = collective_time(collective.op, collective.size, ranks, rate, latency, hiding)
+            times[way] += collective.count * time
+        parts[axis.part] = (times[0], times[1])
+    return parts
+
+
+def _latency(collective: Collective, framework: Framework, group: DeviceGroup, span: int) -> Seconds:
+    """Return the seconds of one doubling of the ranks, or of one step of a ring, over `span` devices.
+
+    The first belongs to a block's exchange; halves of it (reduce-scatter, all-gather) and one-way ones share it.
+    """
+    if collective.op == "ring":
+        link = group.intra_node if span <= group.devices_per_node else group.inter_node
+        return framework.hop_latency + link.latency
+    return framework.collective_latency * (1.0 if collective.op == "all_reduce" else 0.5)
 
 
 def _spans(strategy: Strategy) -> Iterable[tuple[Axis, int]]:

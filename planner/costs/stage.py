@@ -105,7 +105,7 @@ def stage_terms(
         edge_parameters -= costs.head.tied_parameters
     kept, replay = dict(body.kept), dict(body.replay)
     unit = max([body.parameters, *(edge.parameters for edge in edges)])
-    sharded = exchange.zero.weights and num_replicas > 1
+    sharded = exchange.zero.weights and exchange.ranks > 1
     return StageTerms(
         forward_layer=body.forward + waits[0],
         backward_layer=body.backward + replay[policy] + waits[1],
