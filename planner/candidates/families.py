@@ -64,7 +64,7 @@ def find_families(
                 for zero, pipelined in product(ZERO_STAGES, (False, True)):
                     if not _zero_allowed(zero.stage, job, framework, target, shared=shared, pipelined=pipelined):
                         continue
-                    if pipelined and target is not None and not _pipelines(restriction, choices, target):
+                    if not _context_allowed(zero.stage, restriction, choices, target, pipelined=pipelined):
                         continue
                     alone = not pipelined or replicas * samples == job.global_batch
                     if alone and schedule.name != schedules[0].name:
@@ -108,10 +108,15 @@ def _share_weights(restriction: Restriction, choices: tuple[Choice, ...]) -> boo
     return any(weight_copies(AXES, choices[index].strategy) > 1 for index in restriction.choices)
 
 
-def _pipelines(restriction: Restriction, choices: tuple[Choice, ...], target: Framework) -> bool:
-    """Tell whether the target has stages that exchange context as the choices do, which are alike in that."""
+def _context_allowed(
+    stage: int, restriction: Restriction, choices: tuple[Choice, ...], target: Framework | None, *, pipelined: bool
+) -> bool:
+    """Tell whether the target can exchange context as the choices do, which are alike in that."""
     used = {_context(choices[index]) for index in restriction.choices}
-    return all(degree == 1 or kind in target.can.cp_comm_types_pipeline for degree, kind in used)
+    if target is None or all(degree == 1 for degree, _ in used):
+        return True
+    kinds = target.can.cp_comm_types_pipeline if pipelined else target.can.cp_comm_types
+    return stage in target.can.cp_zero_stages and all(kind in kinds for _, kind in used)
 
 
 def _context(choice: Choice) -> tuple[int, str]:

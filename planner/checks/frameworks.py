@@ -75,6 +75,9 @@ def _context_reasons(plan: Plan, can: Capability) -> list[str]:
     where = " with pipeline stages" if plan.num_stages > 1 else ""
     only = f" (only {', '.join(possible)})" if possible else ""
     reasons = [f"context parallelism by {kind}{where}{only}" for kind in sorted(kinds - set(possible))]
+    if plan.zero_stage not in can.cp_zero_stages:
+        sharded = ", ".join(map(str, can.cp_zero_stages))
+        reasons.append(f"context parallelism with ZeRO stage {plan.zero_stage} (only {sharded})")
     return [*reasons, "stages with unlike context degrees"] if len(used) > 1 else reasons
 
 

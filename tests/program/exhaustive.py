@@ -244,6 +244,7 @@ class Exhaustive:
         sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(
             -1, setting.stages
         )
+        sequences = sequences[[self._sharded(setting.zero, row) for row in sequences.tolist()]]
         splits = self._splits(setting.stages)
         priced = [self._prices(setting, position) for position in range(setting.stages)]
         hops = self._hops(setting)
@@ -342,6 +343,11 @@ class Exhaustive:
             and len(contexts) == 1
             and all(context == 1 or kind in kinds for context, kind in contexts)
         )
+
+    def _sharded(self, zero: int, chosen: list[int]) -> bool:
+        """Tell whether the target has the ZeRO stage where context ranks share weights."""
+        cut = any(self.options[index].context > 1 for index in chosen)
+        return not cut or self.asked.target is None or zero in self.asked.target.can.cp_zero_stages
 
     def _prices(self, setting: Setting, position: int) -> tuple[Floats, ...]:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""
