@@ -260,18 +260,13 @@ def _decision_record(plan: Plan) -> dict[str, Any]:
                 "layers": [stage.first_layer, stage.last_layer],
                 "degrees": [{"axis": axis, "degree": degree} for axis, degree in stage.strategy.degrees],
                 "sequence_parallel": stage.strategy.sequence_parallel,
-                **_comm_type(stage.strategy),
+                **({} if (kind := stage.strategy.cp_comm_type) == CP_COMM_TYPES[0] else {"cp_comm_type": kind}),
                 "recompute": stage.recompute,
                 "num_recomputed": stage.num_recomputed,
             }
             for stage in plan.stages
         ],
     }
-
-
-def _comm_type(strategy: Strategy) -> dict[str, str]:
-    """Return how context ranks exchange, where it is not the usual way."""
-    return {} if strategy.cp_comm_type == CP_COMM_TYPES[0] else {"cp_comm_type": strategy.cp_comm_type}
 
 
 def _decision(record: DecisionRecord) -> Plan:
