@@ -144,11 +144,13 @@ def planning(
     )
 
 
-def drawn(seed: int, *, most_devices: int = 8, most_layers: int = 8, target: bool = False) -> Planning:
+def drawn(
+    seed: int, *, most_devices: int = 8, most_layers: int = 8, target: bool = False, context: bool = False
+) -> Planning:
     """Return the random problem of a seed, small enough to try every plan.
 
     Groups of 1-4 (sometimes 6) devices a node and of unlike speed; memory that holds the model easily, barely or not;
-    links from fast to so slow that transfers pace the pipeline.
+    links from fast to so slow that transfers pace the pipeline. With `context`, context degrees are asked for.
     """
     draw = random.Random(seed)
     num_groups = draw.choice((1, 1, 2, 2, 2, 3))
@@ -184,16 +186,19 @@ def drawn(seed: int, *, most_devices: int = 8, most_layers: int = 8, target: boo
     if num_groups > 1 and draw.random() < 0.4:
         rate = draw.choice((1e10, 1e9, 1e8))
         links.append(GroupLink(first="g0", second="g1", transport="tcp", bandwidth=rate, efficiency=1.0, latency=1e-5))
+    second = "deepspeed" if context else "megatron-deepspeed"
     return Planning(
         cluster=cluster(*groups, links=tuple(links)),
         model=wanted,
-        job=job(draw.choice((1, 2, 3, 4, 4, 5, 6, 7, 8, 8)), *_some_constraints(draw)),
+        job=job(
+            draw.choice((1, 2, 3, 4, 4, 5, 6, 7, 8, 8)), *_some_constraints(draw), *(("cp <= 4",) if context else ())
+        ),
         framework=framework(
             hop_latency=draw.choice((0.0, 1e-5)),
             launch_floor=draw.choice((0.0, 1e-4)),
             overlap_replicated=draw.choice((0.0, 0.5, 1.0)),
         ),
-        target=catalogued(draw.choice(("megatron", "megatron-deepspeed", "torchtitan"))) if target else None,
+        target=catalogued(draw.choice(("megatron", second, "torchtitan"))) if target else None,
     )
 
 

@@ -100,7 +100,7 @@ def uses_schedule(document: dict[str, Any]) -> bool:
 
 def uses_axis(document: dict[str, Any]) -> bool:
     stages = document["plan"]["plan"]["stages"]
-    return all({"axis": "cp", "degree": 2} in stage["degrees"] for stage in stages)
+    return all({"axis": "up", "degree": 2} in stage["degrees"] for stage in stages)
 
 
 def uses_device(document: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -12,7 +12,7 @@ from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import Strategy
-from planner.parallelism import AXES
+from planner.parallelism import AXES, Axis, blockers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,33 +44,44 @@ def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice
         if matmul_peak(group.device, job.precision) == 0.0:
             rejections[f"{group.device.name} has no {job.precision}"] += 1
             continue
-        for degrees in product(*(range(1, group.devices_per_node + 1) for _ in AXES)):
-            choice = _choice(group, degrees)
-            reason = _refusal(choice, model, job)
-            if reason:
-                rejections[reason] += 1
-            else:
-                found.append(choice)
+        for degrees in product(*(_degrees(axis, group, job) for axis in AXES)):
+            for strategy in _strategies(degrees):
+                choice = Choice(group=group, strategy=strategy)
+                reason = _refusal(choice, model, job)
+                if reason:
+                    rejections[reason] += 1
+                else:
+                    found.append(choice)
     return tuple(found), dict(rejections)
 
 
-def _choice(group: DeviceGroup, degrees: tuple[int, ...]) -> Choice:
+def _degrees(axis: Axis, group: DeviceGroup, job: Job) -> range:
+    """Return the degrees to be judged: 1 alone where neither the axis nor a constraint asks for more."""
+    asked = axis.searched(job) or any(constraint.subject == axis.name for constraint in job.constraints)
+    return range(1, group.devices_per_node + 1 if asked else 2)
+
+
+def _strategies(degrees: tuple[int, ...]) -> Iterator[Strategy]:
+    """Yield the strategies with these degrees: each axis has its say in what they leave open."""
     named = tuple((axis.name, degree) for axis, degree in zip(AXES, degrees, strict=True) if degree > 1)
-    return Choice(group=group, strategy=Strategy(degrees=named, sequence_parallel=dict(named).get("tp", 1) > 1))
+    strategies: tuple[Strategy, ...] = (Strategy(degrees=named),)
+    for axis in AXES:
+        strategies = tuple(variant for strategy in strategies for variant in axis.variants(strategy))
+    yield from strategies
 
 
 def _refusal(choice: Choice, model: Model, job: Job) -> str:
     if choice.width > choice.group.devices_per_node:
         return f"more than the {choice.group.devices_per_node} devices of a node of {choice.group.name}"
+    strategy = choice.strategy
+    blocked = blockers(AXES, model, job.sequence, strategy)
     for axis in AXES:
-        degree = choice.strategy.degree(axis.name)
-        constrained = [c for c in job.constraints if c.subject == axis.name]
-        against = [c.text for c in constrained if not allows([c], axis.name, degree)]
-        if against:
-            return f"{axis.name}={degree} against the constraint {against[0]!r}"
-        if degree > 1 and not axis.searched and not constrained:
-            return f"{axis.name}={degree} is tried only when asked for"
-        blocker = axis.blocker(model, job.sequence, degree)
-        if blocker:
-            return blocker
-    return ""
+        if reason := _against(job, axis.name, strategy.degree(axis.name)) or blocked.get(axis.name, ""):
+            return reason
+    return _against(job, "cp_comm_type", strategy.cp_comm_type) if strategy.degree("cp") > 1 else ""
+
+
+def _against(job: Job, subject: str, value: int | str) -> str:
+    """Return which constraint does not admit `value`, or an empty string."""
+    against = [c.text for c in job.constraints if c.subject == subject and not c.admits(value)]
+    return f"{subject}={value} against the constraint {against[0]!r}" if against else ""

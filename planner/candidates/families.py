@@ -9,7 +9,7 @@ from itertools import product
 from planner.candidates.choices import Choice, allows
 from planner.domain.framework import Framework
 from planner.domain.job import Job
-from planner.parallelism import ZERO_STAGES
+from planner.parallelism import AXES, ZERO_STAGES, weight_copies
 from planner.schedules import SCHEDULES, Schedule
 
 
@@ -49,7 +49,7 @@ def find_families(
     """Yield every family that the job, its constraints and the target allow.
 
     ZeRO stages are those that the target can run, or else those of the framework whose costs are used: another's would
-    be priced wrongly. A constraint on them lifts that. Where there is one replica, ZeRO stages are all the same.
+    be priced wrongly. A constraint on them lifts that. Where no two ranks share weights, ZeRO stages are all the same.
     """
     smallest = min(choice.width for choice in choices)
     schedules = [schedule for schedule in SCHEDULES if _schedule_allowed(schedule, job, target)]
@@ -57,11 +57,14 @@ def find_families(
         for replicas in divisors(job.global_batch):
             if replicas * smallest > num_devices or not allows(job.constraints, "dp", replicas):
                 continue
+            shared = replicas > 1 or _share_weights(restriction, choices)
             for samples in divisors(job.global_batch // replicas):
                 if not allows(job.constraints, "micro_batch", samples):
                     continue
                 for zero, pipelined in product(ZERO_STAGES, (False, True)):
-                    if not _zero_allowed(zero.stage, replicas, job, framework, target, pipelined=pipelined):
+                    if not _zero_allowed(zero.stage, job, framework, target, shared=shared, pipelined=pipelined):
+                        continue
+                    if not _context_allowed(zero.stage, restriction, choices, target, pipelined=pipelined):
                         continue
                     alone = not pipelined or replicas * samples == job.global_batch
                     if alone and schedule.name != schedules[0].name:
@@ -88,7 +91,7 @@ def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) ->
 
 
 def _zero_allowed(
-    stage: int, replicas: int, job: Job, framework: Framework, target: Framework | None, *, pipelined: bool
+    stage: int, job: Job, framework: Framework, target: Framework | None, *, shared: bool, pipelined: bool
 ) -> bool:
     can = (target or framework).can
     stages = list(can.zero_stages_pipeline if pipelined else can.zero_stages)
@@ -97,7 +100,28 @@ def _zero_allowed(
     stages = [s for s in stages if allows(job.constraints, "zero", s)]
     if stage not in stages:
         return False
-    return replicas > 1 or stage == min(stages)
+    return shared or stage == min(stages)
+
+
+def _share_weights(restriction: Restriction, choices: tuple[Choice, ...]) -> bool:
+    """Tell whether ranks of one replica may hold the same weights, so that ZeRO has something to shard over."""
+    return any(weight_copies(AXES, choices[index].strategy) > 1 for index in restriction.choices)
+
+
+def _context_allowed(
+    stage: int, restriction: Restriction, choices: tuple[Choice, ...], target: Framework | None, *, pipelined: bool
+) -> bool:
+    """Tell whether the target can exchange context as the choices do, which are alike in that."""
+    used = {_context(choices[index]) for index in restriction.choices}
+    if target is None or all(degree == 1 for degree, _ in used):
+        return True
+    kinds = target.can.cp_comm_types_pipeline if pipelined else target.can.cp_comm_types
+    return stage in target.can.cp_zero_stages and all(kind in kinds for _, kind in used)
+
+
+def _context(choice: Choice) -> tuple[int, str]:
+    """Return the context degree, and how its ranks exchange."""
+    return choice.strategy.degree("cp"), choice.strategy.cp_comm_type
 
 
 def _restrictions(choices: tuple[Choice, ...], job: Job, target: Framework | None) -> Iterator[Restriction]:
@@ -110,8 +134,11 @@ def _restrictions(choices: tuple[Choice, ...], job: Job, target: Framework | Non
         policies = [policy for policy in useful if allows(asked, "recompute", policy)]
     sets = [tuple(range(len(choices)))]
     if target is not None and not target.can.tensor_parallel:
-        sets = [tuple(i for i in sets[0] if choices[i].width == 1)]
+        sets = [tuple(i for i in sets[0] if choices[i].strategy.degree("tp") == 1)]
     if target is not None:
+        kinds = target.can.cp_comm_types
+        sets = [tuple(i for i in sets[0] if _context(choices[i])[0] == 1 or _context(choices[i])[1] in kinds)]
+        sets = _split(sets, lambda index: _context(choices[index]))
         sets = _split(sets, lambda index: choices[index].group.device.vendor)
     if target is not None and not target.can.mixed_devices:
         sets = _split(sets, lambda index: choices[index].group.name)

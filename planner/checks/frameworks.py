@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Capability, Framework
 from planner.domain.plan import Plan
+from planner.parallelism import AXES, weight_copies
 
 
 def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, ...]:
@@ -28,7 +29,11 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
         ),
         (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.stages), "unlike devices"),
     )
-    reasons = [*_pipeline_reasons(plan, can), *(text for able, used, text in uneven if used and not able)]
+    reasons = [
+        *_pipeline_reasons(plan, can),
+        *_context_reasons(plan, can),
+        *(text for able, used, text in uneven if used and not able),
+    ]
     used = {stage.group for stage in plan.stages}
     vendors = {group.device.vendor for group in cluster.groups if group.name in used} - {""}
     if len(vendors) > 1:
@@ -43,7 +48,8 @@ def runs_on(plan: Plan, frameworks: Iterable[Framework], cluster: Cluster) -> tu
 
 def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
     """Return what of pipeline and ZeRO stage is out of reach; with one stage all schedules are the same."""
-    alone = plan.num_replicas == 1  # nothing is shared with others, whatever the ZeRO stage
+    copies = max((weight_copies(AXES, stage.strategy) for stage in plan.stages), default=1)
+    alone = plan.num_replicas * copies == 1  # no weights are shared with others, whatever the ZeRO stage
     if plan.num_stages <= 1:
         return [] if alone or plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
     if not can.zero_stages_pipeline:
@@ -55,6 +61,24 @@ def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
         possible = ", ".join(str(stage) for stage in can.zero_stages_pipeline)
         reasons.append(f"ZeRO stage {plan.zero_stage} with pipeline stages (only {possible})")
     return reasons
+
+
+def _context_reasons(plan: Plan, can: Capability) -> list[str]:
+    """Return what of the context axis is out of reach; no framework has stages that are unlike in it."""
+    used = {(stage.strategy.degree("cp"), stage.strategy.cp_comm_type) for stage in plan.stages}
+    kinds = {kind for degree, kind in used if degree > 1}
+    if not kinds:
+        return []
+    if not can.cp_comm_types:
+        return ["context parallelism"]
+    possible = can.cp_comm_types_pipeline if plan.num_stages > 1 else can.cp_comm_types
+    where = " with pipeline stages" if plan.num_stages > 1 else ""
+    only = f" (only {', '.join(possible)})" if possible else ""
+    reasons = [f"context parallelism by {kind}{where}{only}" for kind in sorted(kinds - set(possible))]
+    if plan.zero_stage not in can.cp_zero_stages:
+        sharded = ", ".join(map(str, can.cp_zero_stages))
+        reasons.append(f"context parallelism with ZeRO stage {plan.zero_stage} (only {sharded})")
+    return [*reasons, "stages with unlike context degrees"] if len(used) > 1 else reasons
 
 
 def _differ(values: Iterable[object]) -> bool:

@@ -6,8 +6,8 @@ from planner.domain.cluster import DeviceGroup, Network
 from planner.domain.model import Number
 from planner.units import Seconds, choose, larger, logarithm2, smaller
 
-ROUNDS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "ring": 1.0}
-"""[-] times that each byte of the tensor crosses a ring, up to (n-1)/n."""
+ROUNDS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "ring": 1.0, "all_to_all": 1.0}
+"""[-] times that each rank sends the collective's size, up to (n-1)/n."""
 
 
 def device_rate(network: Network, devices_per_node: Number, num_nodes: Number) -> Number:
@@ -32,12 +32,56 @@ def ring_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
     return choose(members == ranks, group.intra_node.rate, across)
 
 
-def collective_time(
-    op: str, size: Number, ranks: Number, rate: Number, latency: Seconds, start: Seconds = 0.0
-) -> Seconds:
-    """Return the time [s] of a collective of `size` bytes over `ranks` at `rate` bytes/s, zero for one rank.
+def neighbour_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
+    """Return [bytes/s] at which each of `ranks`, `inner` devices apart, sends to the next.
 
-    t = start + latency log2(n) + rounds size (n-1)/n / rate; the start is what launching it and waiting for the last
-    rank to come take, however many there are.
+    Where the ring leaves the node, one device of each ring sends alone, over its own share of the adapters.
     """
-    return start * (ranks > 1) + latency * logarithm2(ranks) + ROUNDS[op] * size * (ranks - 1) / ranks / rate
+    num_nodes = -(-ranks * inner // group.devices_per_node)
+    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
+    rings = smaller(inner, group.devices_per_node)
+    across = smaller(group.intra_node.rate, smaller(alone, group.inter_node.rate(num_nodes) / rings))
+    return choose(ranks * inner <= group.devices_per_node, group.intra_node.rate, across)
+
+
+def all_to_all_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
+    """Return [bytes/s] at which each of `ranks`, `inner` devices apart, sends to all others.
+
+    Of the r - 1 parts that a rank sends, those to the m - 1 ranks of its node take the link, the others the adapters,
+    which all devices of the node use at once; the slower of the two decides.
+    """
+    members = larger(1, smaller(ranks, group.devices_per_node // inner))
+    num_nodes = -(-ranks * inner // group.devices_per_node)
+    senders = smaller(members * inner, group.devices_per_node)
+    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
+    outside = smaller(alone, group.inter_node.rate(num_nodes) / senders)
+    slowest = larger((members - 1) / group.intra_node.rate, larger(ranks - members, 1) / outside)
+    return choose(members == ranks, group.intra_node.rate, (ranks - 1) / slowest)
+
+
+def collective_rate(op: str, group: DeviceGroup, ranks: Number, inner: Number) -> Number:
+    """Return [bytes/s] per rank that `op` reaches over `ranks`, each being `inner` devices apart from the next."""
+    rates = {"ring": neighbour_rate, "all_to_all": all_to_all_rate}
+    return rates.get(op, ring_rate)(group, ranks, inner)
+
+
+def collective_time(
+    op: str,
+    size: Number,
+    ranks: Number,
+    rate: Number,
+    latency: Seconds,
+    *,
+    start: Seconds = 0.0,
+    beside: Seconds = 0.0,
+) -> Seconds:
+    """Return the time [s] that ranks wait for a collective of `size` bytes over `ranks` at `rate` bytes/s.
+
+    t = start + latency log2(n) + rounds size (n-1)/n / rate, and zero for one rank: the start is what launching it and
+    waiting for the last rank to come take. A ring takes n - 1 steps and pays the latency in each. Each step hides
+    behind one of n parts of a computation that takes `beside` seconds, the last of which has no step beside it.
+    """
+    share = (ranks - 1) / ranks
+    steps = ranks - 1 if op == "ring" else logarithm2(ranks)
+    moved = ROUNDS[op] * size * share / rate
+    return start * (ranks > 1) + latency * steps + larger(moved - share * beside, 0.0)

@@ -1,4 +1,4 @@
-"""Time of what replicas exchange: gradients and weights, once a step or around every layer (ZeRO, FSDP)."""
+"""Time of what ranks with the same weights exchange: gradients and weights, once a step or around every layer."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
 from planner.domain.model import Number
 from planner.domain.plan import Strategy
-from planner.parallelism import ZERO_STAGES, ZeroStage
+from planner.parallelism import AXES, ZERO_STAGES, ZeroStage, weight_copies
 from planner.units import Seconds, larger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What one stage's replicas exchange, and over what."""
+    """What the ranks that hold the same weights of a stage exchange, and over what."""
 
     zero: ZeroStage
     per: ParameterBytes
     ranks: int
+    """In all replicas."""
     rate: float
     """[bytes/s] per rank of the ring."""
     latency: Seconds
@@ -68,13 +69,20 @@ class Exchange:
 def replica_exchange(
     group: DeviceGroup, strategy: Strategy, framework: Framework, precision: str, *, num_replicas: int, zero_stage: int
 ) -> Exchange:
-    """Return the exchange of a stage's replicas on devices of `group`."""
+    """Return the exchange of a stage's replicas on devices of `group`.
+
+    Ranks of one replica that hold the same weights take part (Megatron's distributed optimizer and torchtitan's FSDP
+    shard over dp x cp); they are the outer ones of the replica, so that the ring's neighbours sit as far apart as the
+    rest is wide.
+    """
     zero = ZERO_STAGES[zero_stage]
+    copies = weight_copies(AXES, strategy)
+    ranks = num_replicas * copies
     return Exchange(
         zero=zero,
-        per=parameter_bytes(framework, precision, zero, num_replicas),
-        ranks=num_replicas,
-        rate=ring_rate(group, num_replicas, strategy.num_devices),
+        per=parameter_bytes(framework, precision, zero, ranks),
+        ranks=ranks,
+        rate=ring_rate(group, ranks, strategy.num_devices // copies),
         latency=group.inter_node.latency,
         overlap=framework.overlap_sharded if zero.optimizer else framework.overlap_replicated,
         overlap_gather=framework.overlap_gather,

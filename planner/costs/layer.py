@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from planner.costs.collectives import collective_time, ring_rate
+from planner.costs.collectives import collective_rate, collective_time
 from planner.costs.compute import attention_times, matmul_time, pass_time
 from planner.costs.kernels import ATTENTION_KERNELS, NORM_KERNELS, AttentionKernel
 from planner.domain.cluster import DeviceGroup
@@ -14,9 +14,9 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Layer, Number, Shard, Work
 from planner.domain.plan import Strategy
-from planner.parallelism import AXES, Axis
+from planner.parallelism import AXES, Axis, Collective, refined
 from planner.recompute import RECOMPUTE_POLICIES
-from planner.units import Bytes, Seconds
+from planner.units import Bytes, Seconds, choose
 
 ELEMENTWISE_BACKWARD = 1.5
 """[-] bytes that memory-bound passes move in the backward pass, of the forward pass's."""
@@ -66,9 +66,7 @@ def layer_shard(job: Job, strategy: Strategy, micro_batch: Number, *, fused_atte
         fused_attention=fused_attention,
         bytes_per_element=4 if job.precision == "fp32" else 2,
     )
-    for axis in AXES:
-        shard = axis.refine(shard, strategy.degree(axis.name), strategy.sequence_parallel)
-    return shard
+    return refined(AXES, shard, strategy)
 
 
 def layer_cost(
@@ -79,15 +77,13 @@ def layer_cost(
     shard = layer_shard(job, strategy, micro_batch, fused_attention=kernel.fused)
     work = layer.work(shard)
     parts = _compute_parts(work, shard, job, framework, group, kernel)
-    sends = [_traffic_time(work, framework, group, strategy, phase) for phase in ("forward", "backward")]
-    sends[1] = (1 - framework.overlap_tensor_backward) * sends[1]
-    forward = sum((times[0] for times in parts.values()), start=sends[0])
-    backward = sum((times[1] for times in parts.values()), start=sends[1])
+    parts.update(_traffic_parts(work, framework, group, strategy, parts))
+    forward = sum((times[0] for times in parts.values()), start=0.0)
+    backward = sum((times[1] for times in parts.values()), start=0.0)
     floor = framework.launch_floor if work.num_blocks > 1 else framework.launch_edge
     floor = floor + framework.launch_tensor * (strategy.degree("tp") - 1) * (work.num_blocks > 1)
     forward_paced, backward_paced = _paced(forward, floor), _paced(backward, LAUNCH_BACKWARD * floor)
     named = {name: times[0] + times[1] for name, times in parts.items()}
-    named["tensor_collectives"] = sends[0] + sends[1]
     named["launch"] = forward_paced - forward + backward_paced - backward
     replayed = {"nothing": 0.0, "attention": parts.get("attention", (0.0, 0.0))[0], "layer": forward_paced}
     if shard.fused_attention:
@@ -145,30 +141,54 @@ def _compute_parts(
     ranks = shard.weight_split if _gathers(framework, work) else 1
     loss = pass_time(LOSS_BYTES * work.logits * ranks, device)
     size = work.logits * ranks * element
-    gather = collective_time("all_gather", size, ranks, group.intra_node.rate, framework.collective_latency)
+    gather = collective_time(
+        "all_gather", size, ranks, group.intra_node.rate, group.intra_node.latency, start=framework.collective_latency
+    )
     parts["loss"] = (loss / 2 + gather, loss / 2)
     return parts
 
 
-def _traffic_time(work: Work, framework: Framework, group: DeviceGroup, strategy: Strategy, phase: str) -> Seconds:
-    """Return the seconds that the collectives of all axes take in `phase`."""
-    total: Seconds = 0.0
+def _traffic_parts(
+    work: Work,
+    framework: Framework,
+    group: DeviceGroup,
+    strategy: Strategy,
+    beside: Mapping[str, tuple[Seconds, Seconds]],
+) -> dict[str, tuple[Seconds, Seconds]]:
+    """Return (forward, backward) seconds that the layer waits for the collectives of each axis in use."""
+    parts: dict[str, tuple[Seconds, Seconds]] = {}
     for axis, inner in _spans(strategy):
         ranks = strategy.degree(axis.name)
-        rate = ring_rate(group, ranks, inner)
-        for collective in axis.traffic(work, ranks, strategy.sequence_parallel):
-            if collective.phase == phase:
-                # Latency belongs to a block's exchange; halves of it (reduce-scatter, all-gather) share it.
-                share = 1.0 if collective.op == "all_reduce" else 0.5
-                total += collective.count * collective_time(
-                    collective.op,
-                    collective.size,
-                    ranks,
-                    rate,
-                    share * group.intra_node.latency,
-                    share * framework.collective_latency,
-                )
-    return total
+        if isinstance(ranks, int) and ranks == 1:
+            continue
+        times: list[Seconds] = [0.0, 0.0]
+        for collective in axis.traffic(work, ranks, strategy):
+            way = ("forward", "backward").index(collective.phase)
+            hiding = beside[collective.behind][way] if collective.behind else 0.0
+            rate = collective_rate(collective.op, group, ranks, inner)
+            start, latency = _latency(collective, framework, group, ranks * inner)
+            time = collective_time(
+                collective.op, collective.size, ranks, rate, latency, start=start, beside=hiding
+            )
+            times[way] += collective.count * time
+        if axis.name == "tp":
+            times[1] = times[1] * (1 - framework.overlap_tensor_backward)
+        parts[axis.part] = (times[0], times[1])
+    return parts
+
+
+def _latency(
+    collective: Collective, framework: Framework, group: DeviceGroup, span: Number
+) -> tuple[Seconds, Seconds]:
+    """Return the start [s] of a collective over `span` devices, and its latency [s] of each doubling or ring step.
+
+    The start belongs to a block's exchange; halves of it (reduce-scatter, all-gather) and one-way ones share it.
+    """
+    latency = choose(span <= group.devices_per_node, group.intra_node.latency, group.inter_node.latency)
+    if collective.op == "ring":
+        return 0.0, framework.hop_latency + latency
+    share = 1.0 if collective.op == "all_reduce" else 0.5
+    return share * framework.collective_latency, share * latency
 
 
 def _spans(strategy: Strategy) -> Iterable[tuple[Axis, int]]:

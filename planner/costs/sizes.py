@@ -1,4 +1,4 @@
-"""Bytes that a device holds: the only arithmetic of sharding over replicas."""
+"""Bytes that a device holds: the only arithmetic of sharding over ranks with the same weights."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ParameterBytes:
     """[bytes] of memory traffic of the optimizer step."""
 
 
-def parameter_bytes(framework: Framework, precision: str, zero: ZeroStage, num_replicas: int) -> ParameterBytes:
-    """Return the bytes per parameter under a ZeRO stage (Rajbhandari et al. 2020, figure 1).
+def parameter_bytes(framework: Framework, precision: str, zero: ZeroStage, ranks: int) -> ParameterBytes:
+    """Return the bytes per parameter under a ZeRO stage over `ranks` (Rajbhandari et al. 2020, figure 1).
 
     Megatron's bf16 recipe: 2 + 4 + 12 = 18 replicated, 6 + 12/dp with its distributed optimizer. Training in fp32
     needs no master copy: 4 + 4 + 8.
@@ -38,12 +38,12 @@ def parameter_bytes(framework: Framework, precision: str, zero: ZeroStage, num_r
     gradient = 4 if plain else framework.gradient_bytes
     optimizer = 8 if plain else framework.optimizer_bytes
     return ParameterBytes(
-        weights=weight / (num_replicas if zero.weights else 1),
-        gradients=gradient / (num_replicas if zero.gradients else 1),
-        optimizer=optimizer / (num_replicas if zero.optimizer else 1),
+        weights=weight / (ranks if zero.weights else 1),
+        gradients=gradient / (ranks if zero.gradients else 1),
+        optimizer=optimizer / (ranks if zero.optimizer else 1),
         sent_weights=weight,
         sent_gradients=gradient,
-        update=UPDATE_BYTES / (num_replicas if zero.optimizer else 1),
+        update=UPDATE_BYTES / (ranks if zero.optimizer else 1),
     )
 
 

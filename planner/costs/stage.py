@@ -106,7 +106,8 @@ def stage_terms(
         edge_parameters -= costs.head.tied_parameters
     kept, replay = dict(body.kept), dict(body.replay)
     unit = reduce(larger, [edge.parameters for edge in edges], body.parameters)
-    gathered = gathered_bytes(framework, job.precision, unit) * (num_replicas > 1) if exchange.zero.weights else 0.0
+    shared = gathered_bytes(framework, job.precision, unit) * (exchange.ranks > 1)
+    gathered = shared if exchange.zero.weights else 0.0
     return StageTerms(
         forward_layer=body.forward + waits[0],
         backward_layer=body.backward + replay[policy] + waits[1],

@@ -82,6 +82,8 @@ class Work:
     """[bytes] of the partial sums that each block leaves where its weights are cut, undivided."""
     num_blocks: int = 0
     """Blocks whose partial sums must be added across the cut of the weights."""
+    queries: Number = 0.0
+    """[bytes] of queries on the device; the output of attention is as large."""
     keys_values: Number = 0.0
     """[bytes] of keys and values on the device."""
     parameters: Number = 0.0

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+CP_COMM_TYPES = ("p2p", "a2a")
+"""How ranks of the context axis may exchange, the default first; the names are those of Megatron."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
@@ -14,6 +17,8 @@ class Strategy:
     """(axis, degree), innermost first; an axis that is missing has degree 1."""
     sequence_parallel: bool = False
     """Whether norms and residuals are cut along the sequence by the tensor axis."""
+    cp_comm_type: str = CP_COMM_TYPES[0]
+    """How ranks of the context axis exchange: ``p2p`` (ring of keys and values) or ``a2a`` (all-to-all of heads)."""
 
     def degree(self, axis: str) -> int:
         """Return the degree of `axis`."""

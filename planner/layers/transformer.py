@@ -112,6 +112,7 @@ class TransformerLayer:
             inner_bytes=0.5 * passes * tokens * size / split,
             block_output=tokens * hidden * size,
             num_blocks=2,
+            queries=tokens * query * size,
             keys_values=tokens * keys_values * size,
             parameters=(self.matrix_parameters + self.split_bias_parameters) / split + self.whole_parameters,
             saved=self._saved(shard, rows),

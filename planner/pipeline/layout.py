@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
 from planner.domain.model import Model
-from planner.domain.plan import Plan, Stage, Strategy
+from planner.domain.plan import CP_COMM_TYPES, Plan, Stage, Strategy
 from planner.errors import Problem, SpecError
 from planner.parallelism import AXES
 from planner.schedules import SCHEDULES
@@ -22,7 +22,6 @@ LATER = {
     "vpp": "interleaved schedules",
     "ep": "expert parallelism",
     "etp": "expert parallelism",
-    "cp": "context parallelism",
 }
 """Keys that are read now and planned for later -> what they need."""
 
@@ -53,6 +52,7 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
     strategy = Strategy(
         degrees=degrees,
         sequence_parallel=layout.sp if layout.sp is not None else dict(degrees).get("tp", 1) > 1,
+        cp_comm_type=layout.cp_comm_type or CP_COMM_TYPES[0],
     )
     return (
         Plan(

@@ -13,6 +13,7 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Repair, Shortage
+from planner.parallelism import AXES
 from planner.simulate import predict
 from planner.specs.catalog import devices
 from planner.specs.catalog import framework as find_framework
@@ -86,7 +87,8 @@ def _shortage(
         key=lambda s: prediction.stages[s].peak_memory - prediction.stages[s].memory_limit,
     )
     stage = prediction.stages[index]
-    widths = sorted({entry.strategy.degree("tp") for entry in plan.stages})
+    widths = {axis.name: sorted({entry.strategy.degree(axis.name) for entry in plan.stages}) for axis in AXES}
+    cut = [f"{name} {'/'.join(map(str, found))}" for name, found in widths.items() if name == "tp" or found != [1]]
     return Shortage(
         missing_bytes=stage.peak_memory - stage.memory_limit,
         needed_bytes=stage.peak_memory,
@@ -95,7 +97,7 @@ def _shortage(
         num_stages=plan.num_stages,
         group=plan.stages[index].group,
         description=(
-            f"pp {plan.num_stages}, tp {'/'.join(map(str, widths))}, dp {plan.num_replicas},"
+            f"pp {plan.num_stages}, {', '.join(cut)}, dp {plan.num_replicas},"
             f" ZeRO {plan.zero_stage}, micro-batch {plan.micro_batch}"
         ),
     )

@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 
 from planner.program.bounds import trim
 from planner.program.solver import new_solver, weighted
-from planner.program.subproblem import Assignment, Subproblem
+from planner.program.subproblem import Assignment, Subproblem, most_layers
 
 PRECISION = 3e-4
 """[-] relative width at which bisection stops."""
@@ -54,7 +54,7 @@ def smallest_bottleneck(sub: Subproblem, low: float, high: float) -> tuple[float
 
 def decide(sub: Subproblem, limit: float) -> tuple[bool, Assignment | None]:
     """Tell whether C(limit) has a solution (or is undecided); the assignment is one, its layers trimmed to L."""
-    most = (sub.positions.time <= limit).sum(axis=2)
+    most = most_layers(sub.positions.time, limit)
     if most.max(axis=1).min() == 0 or most.max(axis=1).sum() < sub.num_layers:
         return False, None
     kinds, member = np.unique(most, axis=0, return_inverse=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from planner.candidates import NEVER
 from planner.program.lagrangian import Columns, maximize
-from planner.program.subproblem import Assignment, Subproblem
+from planner.program.subproblem import Assignment, Subproblem, most_layers
 
 Floats = NDArray[np.float64]
 STEPS_FEASIBLE = 12
@@ -136,7 +136,7 @@ class Bounder:
         takes at least their fastest choices' times and k - 1 of the cheapest transfers.
         """
         sub, held = self.sub, self.sub.in_flight
-        most = (self.time <= limit).sum(axis=2)
+        most = most_layers(self.time, limit)
         full = most.max(axis=1)
         spare = int(full.sum()) - sub.num_layers
         if held[0] >= sub.num_microbatches or sub.num_stages == 1 or not 0 <= spare < sub.num_stages or full.min() == 0:
@@ -183,7 +183,7 @@ class Bounder:
     def _possible(self, limit: float) -> tuple[bool, Assignment | None]:
         """Tell whether a bottleneck of `limit` may be possible; the assignment proves it where one is returned."""
         sub = self.sub
-        most = (self.time <= limit).sum(axis=2)
+        most = most_layers(self.time, limit)
         if most.max(axis=1).min() == 0:
             return False, None
         value = np.where(most > 0, most, -np.inf)

@@ -174,3 +174,13 @@ def bottlenecks(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, 
         weights = held[start] - held[start:] + 1
         paced = np.maximum(paced, (-(-cycles // weights)).max(axis=1))
     return paced
+
+
+def most_layers(time: NDArray[np.int64], limit: float) -> NDArray[np.int64]:
+    """Return (position, choice) the most layers that take no longer than `limit` [ns]; 0 where none do.
+
+    Fewer may be impossible: where layers must be even, only one number is allowed.
+    """
+    layers = np.arange(1, time.shape[2] + 1)
+    most: NDArray[np.int64] = np.where(time <= limit, layers, 0).max(axis=2)
+    return most

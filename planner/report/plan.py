@@ -12,7 +12,7 @@ from planner.domain.prediction import Alternative, Certificate, Outcome, Predict
 from planner.report.figures import count, days, percent, plural, seconds, short, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
-from planner.report.stages import stage_table
+from planner.report.stages import axes, degrees, stage_table
 
 RUNNERS_UP = 5
 """Alternatives that are shown."""
@@ -70,13 +70,12 @@ def plan_text(
 
 def decision(plan: Plan) -> str:
     """Return what was decided, in one line for `labelled`."""
-    tensor = list(dict.fromkeys(stage.strategy.degree("tp") for stage in plan.stages))
     return ", ".join(
         joined(part)
         for part in [
             f"pp {plan.num_stages}",
             f"dp {plan.num_replicas}",
-            f"tp {'/'.join(map(str, tensor))}",
+            *(f"{axis} {degrees(plan, axis)}" for axis in axes(plan)),
             f"micro-batch {plan.micro_batch}",
             f"{plan.num_microbatches:,} micro-batch{'' if plan.num_microbatches == 1 else 'es'} a step",
             f"ZeRO {plan.zero_stage}",
@@ -203,23 +202,23 @@ def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
     shown = outcome.alternatives[:RUNNERS_UP]
     if not shown:
         return []
-    head = ["pp", "dp", "tp", "mbs", "ZeRO", "step", "slower", "lost because"]
-    rows = [_runner_up(one, outcome.prediction.step_time) for one in shown]
+    cut = list(dict.fromkeys(axis for one in shown for axis in axes(one.plan)))
+    head = ["pp", "dp", *cut, "mbs", "ZeRO", "step", "slower", "lost because"]
+    rows = [_runner_up(one, outcome.prediction.step_time, cut) for one in shown]
     rows = wrapped_rows(head, rows, width, indent=2)
     return [
         "",
         "runners-up (the best that the search met of each kind, not each the best there is)",
-        *table(head, rows, right="pp,dp,tp,mbs,ZeRO,step,slower", indent=2),
+        *table(head, rows, right=",".join(head[:-1]), indent=2),
     ]
 
 
-def _runner_up(one: Alternative, best: float) -> list[str]:
+def _runner_up(one: Alternative, best: float, cut: Sequence[str]) -> list[str]:
     plan = one.plan
-    tensor = list(dict.fromkeys(stage.strategy.degree("tp") for stage in plan.stages))
     return [
         str(plan.num_stages),
         str(plan.num_replicas),
-        "/".join(map(str, tensor)),
+        *(degrees(one.plan, axis) for axis in cut),
         str(plan.micro_batch),
         str(plan.zero_stage),
         seconds(one.prediction.step_time),

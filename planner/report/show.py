@@ -119,13 +119,14 @@ def show_devices(devices: Sequence[Device]) -> str:
 
 def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sources: bool = False) -> str:
     """Return what each framework can carry; with `sources`, also where that and its profile come from."""
-    head = ["framework", "schedules", "ZeRO", "with pp", "uneven", "mixed", "checked for"]
+    head = ["framework", "schedules", "ZeRO", "with pp", "cp", "uneven", "mixed", "checked for"]
     rows = [
         [
             framework.name,
             ", ".join(framework.can.schedules) or "-",
             _stages(framework.can.zero_stages),
             _stages(framework.can.zero_stages_pipeline) or "no pp",
+            ", ".join(framework.can.cp_comm_types) or "no",
             "yes" if framework.can.uneven_layers else "no",
             "yes" if framework.can.mixed_devices else "no",
             framework.can.version,
@@ -133,7 +134,8 @@ def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sour
         for framework in frameworks
     ]
     lines = table(head, wrapped_rows(head, rows, width))
-    lines += ["", "uneven: stages with unlike numbers of layers; mixed: unlike devices in one plan"]
+    note = "cp: how context ranks exchange; uneven: stages of unlike numbers of layers; mixed: unlike devices in a plan"
+    lines += ["", *labelled("", note, width, indent=0)]
     for framework in frameworks if sources else ():
         lines += ["", *labelled("profile", framework.source, width), "", *labelled("can", framework.can.source, width)]
     return "\n".join(lines) + "\n"

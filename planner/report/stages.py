@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.domain.cluster import Cluster
-from planner.domain.plan import Plan, Stage
+from planner.domain.plan import CP_COMM_TYPES, Plan, Stage
 from planner.domain.prediction import Prediction, StagePrediction
 from planner.report.figures import count, gib, milliseconds
 from planner.report.layout import WIDTH, bar, cut, table
@@ -48,17 +48,22 @@ def runs(plan: Plan, prediction: Prediction) -> list[Run]:
 def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int = WIDTH) -> list[str]:
     """Return the lines of the table."""
     found = runs(plan, prediction)
-    axes = list(dict.fromkeys(axis for stage in plan.stages for axis, degree in stage.strategy.degrees if degree > 1))
-    axes = axes or ["tp"]
-    head = ["stage", "group", "nodes", "devices", "layers", "each", *axes, "recompute", "fwd+bwd ms", "memory GiB"]
-    flush = ",".join(["nodes", "devices", "each", *axes, "fwd+bwd ms"])
-    rows = [[*_cells(run, plan, cluster, axes), _memory(run, 0)] for run in found[:ROWS]]
+    cut_by = axes(plan)
+    head = ["stage", "group", "nodes", "devices", "layers", "each", *cut_by, "recompute", "fwd+bwd ms", "memory GiB"]
+    flush = ",".join(["nodes", "devices", "each", *cut_by, "fwd+bwd ms"])
+    rows = [[*_cells(run, plan, cluster, cut_by), _memory(run, 0)] for run in found[:ROWS]]
     room = width - max(map(len, table(head, rows, right=flush))) - 1
     cells = min(room, CELLS[-1]) if room >= CELLS[0] else 0
     lines = table(head, [[*row[:-1], _memory(run, cells)] for row, run in zip(rows, found, strict=False)], right=flush)
     if len(found) > ROWS:
         lines.append(f"... and {len(found) - ROWS} more rows; --format json has them all")
     return lines
+
+
+def axes(plan: Plan) -> list[str]:
+    """Return the axes to be shown: the tensor axis, and others that cut a stage."""
+    used = [axis for stage in plan.stages for axis, degree in stage.strategy.degrees if degree > 1]
+    return list(dict.fromkeys(["tp", *used]))
 
 
 def _alike(stage: Stage, predicted: StagePrediction) -> tuple[object, ...]:
@@ -75,7 +80,7 @@ def _alike(stage: Stage, predicted: StagePrediction) -> tuple[object, ...]:
     )
 
 
-def _cells(run: Run, plan: Plan, cluster: Cluster, axes: Sequence[str]) -> list[str]:
+def _cells(run: Run, plan: Plan, cluster: Cluster, cut_by: Sequence[str]) -> list[str]:
     """Return the cells of a row but for the memory; figures are those of one of its stages."""
     stage, last, predicted = run.stages[0], run.stages[-1], run.predictions[0]
     num_devices = plan.num_replicas * stage.strategy.num_devices
@@ -88,10 +93,21 @@ def _cells(run: Run, plan: Plan, cluster: Cluster, axes: Sequence[str]) -> list[
         count(num_devices),
         f"{stage.first_layer}-{last.last_layer}" if last.last_layer > stage.first_layer else str(stage.first_layer),
         str(stage.num_layers),
-        *(str(stage.strategy.degree(axis)) for axis in axes),
+        *(_degree(stage, axis) for axis in cut_by),
         recompute(stage),
         f"{milliseconds(predicted.forward)} + {milliseconds(predicted.backward)}",
     ]
+
+
+def _degree(stage: Stage, axis: str) -> str:
+    """Return how often `axis` cuts, and how context ranks exchange where it is not the usual way."""
+    degree, kind = stage.strategy.degree(axis), stage.strategy.cp_comm_type
+    return f"{degree} {kind}" if axis == "cp" and degree > 1 and kind != CP_COMM_TYPES[0] else str(degree)
+
+
+def degrees(plan: Plan, axis: str) -> str:
+    """Return how often `axis` cuts the stages, unlike ones after one another."""
+    return "/".join(dict.fromkeys(_degree(stage, axis) for stage in plan.stages))
 
 
 def recompute(stage: Stage) -> str:

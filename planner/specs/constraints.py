@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from planner.domain.job import Constraint
+from planner.domain.plan import CP_COMM_TYPES
 from planner.errors import SpecError
 from planner.parallelism import AXES
 from planner.recompute import RECOMPUTE_POLICIES
@@ -16,9 +17,9 @@ _COUNTS = ("pp", "dp", "micro_batch", "devices")
 _WORDS = {
     "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
     "schedule": tuple(schedule.name for schedule in SCHEDULES),
+    "cp_comm_type": CP_COMM_TYPES,
 }
 _LATER = {
-    "cp": "context parallelism",
     "ep": "expert parallelism",
     "etp": "expert parallelism",
     "vpp": "interleaved schedules",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from planner.domain.plan import CP_COMM_TYPES
 from planner.errors import Problem, SpecError
 
 PLACE = "--layout"
@@ -23,9 +24,9 @@ _SAME = {
 }
 """Other words for a key -> key."""
 _SWITCH = {**dict.fromkeys(("1", "true", "on", "yes"), True), **dict.fromkeys(("0", "false", "off", "no"), False)}
-_RECOMPUTE = ("none", "selective", "full")
+_CHOICES = {"recompute": ("none", "selective", "full"), "cp_comm_type": CP_COMM_TYPES}
 _COUNTS = ("tp", "pp", "vpp", "dp", "cp", "ep", "etp", "mbs", "gbs", "seq")
-_WORDS = ("recompute", "schedule", "framework")
+_WORDS = ("recompute", "schedule", "framework", "cp_comm_type")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class Layout:
     dp: int | None = None
     """By default what the devices leave."""
     cp: int = 1
+    cp_comm_type: str | None = None
+    """How context ranks exchange."""
     ep: int = 1
     etp: int | None = None
     """By default tp, as in Megatron."""
@@ -97,8 +100,9 @@ def _value(key: str, text: str, extra: tuple[str, ...]) -> tuple[Any, str]:
         return (int(text), "") if text in {"0", "1", "2", "3"} else (None, f"zero={text} should be 0, 1, 2 or 3")
     if key == "sp":
         return (_SWITCH[word], "") if word in _SWITCH else (None, f"sp={text} should be 1 or 0")
-    if key == "recompute":
-        return (word, "") if word in _RECOMPUTE else (None, f"recompute={text} should be none, selective or full")
+    if key in _CHOICES:
+        known = " or ".join((", ".join(_CHOICES[key][:-1]), _CHOICES[key][-1]))
+        return (word, "") if word in _CHOICES[key] else (None, f"{key}={text} should be {known}")
     if key in _WORDS:
         return (text, "") if text else (None, f"{key}= lacks its value; write {key}=NAME")
     return None, _unknown(key, extra)

@@ -12,7 +12,7 @@ import planner
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
 from planner.domain.model import Model
-from planner.domain.plan import Plan, Stage, Strategy
+from planner.domain.plan import CP_COMM_TYPES, Plan, Stage, Strategy
 from planner.domain.prediction import Certificate, Prediction
 from planner.errors import Problem, SpecError
 from planner.loader import Document, Path, parse
@@ -260,6 +260,7 @@ def _decision_record(plan: Plan) -> dict[str, Any]:
                 "layers": [stage.first_layer, stage.last_layer],
                 "degrees": [{"axis": axis, "degree": degree} for axis, degree in stage.strategy.degrees],
                 "sequence_parallel": stage.strategy.sequence_parallel,
+                **({} if (kind := stage.strategy.cp_comm_type) == CP_COMM_TYPES[0] else {"cp_comm_type": kind}),
                 "recompute": stage.recompute,
                 "num_recomputed": stage.num_recomputed,
             }
@@ -279,6 +280,7 @@ def _decision(record: DecisionRecord) -> Plan:
                 strategy=Strategy(
                     degrees=tuple((item.axis, item.degree) for item in stage.degrees),
                     sequence_parallel=stage.sequence_parallel,
+                    cp_comm_type=stage.cp_comm_type,
                 ),
                 recompute=stage.recompute,
                 num_recomputed=stage.num_recomputed,

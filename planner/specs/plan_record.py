@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -26,6 +26,7 @@ class StageRecord(Record):
     layers: list[Index] = Field(min_length=2, max_length=2, description="First and last layer, from 0, inclusive.")
     degrees: list[DegreeRecord] = Field([], description="Innermost first; a missing axis has 1.")
     sequence_parallel: bool = False
+    cp_comm_type: Literal["p2p", "a2a"] = Field("p2p", description="How context ranks exchange: ring or all-to-all.")
     recompute: str = Field("none", description="Of the layers that are not fully recomputed: none or selective.")
     num_recomputed: Index = Field(0, description="Layers of the stage that are fully recomputed.")
 

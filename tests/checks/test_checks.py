@@ -134,8 +134,32 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
     (
         "degrees",
         stage(0, strategy=Strategy(degrees=(("xp", 2),))),
-        "stages[0].strategy: has no axis called xp; known are tp",
+        "stages[0].strategy: has no axis called xp; known are tp, cp",
         tp(0, 2),
+    ),
+    (
+        "degrees",
+        stage(0, strategy=Strategy(degrees=(("cp", 3),))),
+        (
+            "stages[0].strategy.cp: cp=3 needs a sequence that 6 divides (two pieces a rank), not 1,024 tokens; "
+            "the largest degree below that is possible is 2"
+        ),
+        stage(0, strategy=Strategy(degrees=(("cp", 2),))),
+    ),
+    (
+        "degrees",
+        stage(0, strategy=Strategy(degrees=(("tp", 2), ("cp", 4)), cp_comm_type="a2a")),
+        (
+            "stages[0].strategy.cp: cp=4 with a2a does not divide the 6 attention heads that a rank has; "
+            "the largest degree below that is possible is 2"
+        ),
+        stage(0, strategy=Strategy(degrees=(("tp", 2), ("cp", 4)))),
+    ),
+    (
+        "degrees",
+        stage(0, strategy=Strategy(degrees=(("cp", 2),), cp_comm_type="p3p")),
+        "stages[0].strategy.cp_comm_type: is p3p; known are p2p, a2a",
+        stage(0, strategy=Strategy(degrees=(("cp", 2),))),
     ),
     (
         "degrees",
@@ -206,10 +230,40 @@ def test_tensor_groups_stay_inside_nodes(sound: Context) -> None:
     assert check.check(context(3, 3, 1, 1)) == ()
     (problem,) = check.check(context(3, 3, 2))
     assert str(problem) == (
-        "stages: the tensor groups on group new (2 of 3 and 1 of 2 devices) must each stay inside one node; "
+        "stages: the replicas of stages on group new (2 of 3 and 1 of 2 devices) must each stay inside one node; "
         "2 nodes of 4 devices cannot hold them"
     )
     assert check.check(context(3, 2, 1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        (((2, 4), (2, 4)), ""),
+        (((2, 3), (2, 1), (2, 3), (1, 2)), ""),
+        (((2, 3), (2, 3), (2, 2)), "(2 of 6 and 1 of 4 devices) must each stay inside one node"),
+        (((4, 4),), ""),
+        (((8, 2),), ""),
+        (((1, 12),), "takes 12 devices, tp=1 of them side by side"),
+        (((3, 8),), "takes 24 devices, tp=3 of them side by side"),
+        (((8, 2), (1, 1)), "the stages use 17 devices of group new; it has 16"),
+        (((16, 1),), "is 16; must be at most 8"),
+    ],
+)
+def test_replicas_are_inside_a_node_or_on_whole_nodes(
+    sound: Context, stages: tuple[tuple[int, int], ...], words: str
+) -> None:
+    """Stages of tp x cp devices on two nodes of 8: 6 + 2 twice, or 16 on both; not 6 + 6 + 4, nor 12."""
+    group = replace(sound.cluster.groups[0], num_nodes=2, devices_per_node=8)
+    cut = tuple(
+        Stage(group="new", first_layer=0, last_layer=0, strategy=Strategy(degrees=(("tp", tp), ("cp", cp))))
+        for tp, cp in stages
+    )
+    plan = replace(sound.plan, stages=cut, num_replicas=1)
+    context = replace(sound, cluster=replace(sound.cluster, groups=(group,)), plan=plan)
+    check = next(check for check in CHECKS if check.name == "devices")
+    problems = [str(problem) for problem in check.check(context)]
+    assert any(words in problem for problem in problems) if words else not problems
 
 
 def test_all_problems_are_found_at_once(sound: Context) -> None:

@@ -16,6 +16,9 @@ ABLE = Capability(
     zero_stages=(0, 1, 2, 3),
     zero_stages_pipeline=(0, 1),
     tensor_parallel=True,
+    cp_comm_types=("p2p", "a2a"),
+    cp_comm_types_pipeline=("p2p", "a2a"),
+    cp_zero_stages=(0, 1, 2, 3),
     uneven_layers=True,
     uneven_tensor_parallel=True,
     uneven_recompute=True,
@@ -28,12 +31,8 @@ ABLE = Capability(
 
 def framework(name: str, **fields: Any) -> Framework:
     """Return a framework of which only the capability matters."""
-    numbers = {
-        key: 0
-        for key, kind in Framework.__annotations__.items()
-        if kind in {"int", "float"} and key not in {"name", "source"}
-    }
-    values: dict[str, Any] = {**numbers, "gathered_logits": False, "source": "none"}
+    empty: dict[str, Any] = {"int": 0, "float": 0.0, "bool": False, "str": "", "tuple[str, ...]": ()}
+    values = {key: empty[kind] for key, kind in Framework.__annotations__.items() if key not in {"name", "can"}}
     return Framework(name=name, can=replace(ABLE, **fields), **values)
 
 
@@ -42,6 +41,10 @@ REFUSED = (
     ({"zero_stages_pipeline": (0,)}, "ZeRO stage 1 with pipeline stages (only 0)"),
     ({"zero_stages_pipeline": ()}, "a pipeline (2 stages)"),
     ({"tensor_parallel": False}, "tensor parallelism"),
+    ({"cp_comm_types": ()}, "context parallelism"),
+    ({"cp_comm_types_pipeline": ()}, "context parallelism by a2a with pipeline stages"),
+    ({"cp_comm_types_pipeline": ("p2p",)}, "context parallelism by a2a with pipeline stages (only p2p)"),
+    ({"cp_zero_stages": (2, 3)}, "context parallelism with ZeRO stage 1 (only 2, 3)"),
     ({"uneven_layers": False}, "stages with unlike numbers of layers"),
     ({"uneven_tensor_parallel": False}, "stages with unlike tensor degrees"),
     ({"uneven_recompute": False}, "stages that recompute unlike numbers of layers"),
@@ -52,8 +55,14 @@ REFUSED = (
 
 @pytest.fixture
 def demanding(sound: Context) -> Context:
-    """The sound plan, with two of the first stage's layers recomputed: it needs every capability."""
-    first, second = sound.plan.stages
+    """The sound plan, cut by context too and with two of the first stage's layers recomputed: it needs everything."""
+    first, second = (
+        replace(
+            stage,
+            strategy=replace(stage.strategy, degrees=(*stage.strategy.degrees, ("cp", 2)), cp_comm_type="a2a"),
+        )
+        for stage in sound.plan.stages
+    )
     return replace(sound, plan=replace(sound.plan, stages=(replace(first, num_recomputed=2), second)))
 
 
@@ -64,6 +73,24 @@ def test_each_missing_capability_is_one_reason(demanding: Context, lacking: dict
     lame = framework("lame", **lacking)
     assert refusals(demanding.plan, lame, demanding.cluster) == (f"lame cannot run {reason}",)
     assert runs_on(demanding.plan, (framework("able"), lame), demanding.cluster) == ("able",)
+
+
+def test_stages_with_unlike_contexts_run_nowhere(demanding: Context) -> None:
+    """No framework hands over from stages that cut samples to stages that do not, however able it is."""
+    first, second = demanding.plan.stages
+    mixed = replace(demanding.plan, stages=(first, replace(second, strategy=Strategy(degrees=(("tp", 2),)))))
+    reason = "able cannot run stages with unlike context degrees"
+    assert refusals(mixed, framework("able"), demanding.cluster) == (reason,)
+
+
+def test_context_ranks_share_weights(sound: Context) -> None:
+    """One replica of four context ranks shards its optimizer over them, so that the ZeRO stage matters."""
+    (stage, _) = sound.plan.stages
+    alone = replace(sound.plan, stages=(stage,), num_replicas=1, zero_stage=3)
+    old = framework("old", zero_stages=(0, 1))
+    assert refusals(alone, old, sound.cluster) == ()
+    cut = replace(alone, stages=(replace(stage, strategy=Strategy(degrees=(("cp", 4),))),))
+    assert refusals(cut, old, sound.cluster) == ("old cannot run ZeRO stage 3",)
 
 
 def test_one_stage_needs_no_pipeline(sound: Context) -> None:

@@ -19,6 +19,17 @@ COMMANDS = {
     "import-model": f"{PLANNER} import model model_specs/qwen3-8b.json",
     "wrong-device": f"{PLANNER} plan 8x8:h100-sxm-80bg model_specs/llama-3-8b.json",
     "wrong-job": f"{PLANNER} plan 1x8:h100-sxm-80gb model_specs/gpt2.json --headroom 2 --gap nan -c 'tq <= 2'",
+    "predict-context": (
+        f"{PLANNER} predict 8x8:h100-sxm-80gb model_specs/llama-3-70b.json"
+        " --layout tp=8,cp=8,gbs=16,seq=131072,recompute=full"
+    ),
+    "predict-context-a2a": (
+        f"{PLANNER} predict 8x8:h100-sxm-80gb model_specs/llama-3-8b.json"
+        " --layout tp=2,cp=4,cp_comm_type=a2a,pp=2,gbs=16,seq=131072,recompute=full"
+    ),
+    "wrong-context": (
+        f"{PLANNER} predict 2x8:h100-sxm-80gb model_specs/llama-3-8b.json --layout tp=2,cp=8,cp_comm_type=a2a,seq=32768"
+    ),
     "reader-gone": f"{PLANNER} show devices | head -n 1",
 }
 

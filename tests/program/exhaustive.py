@@ -51,12 +51,20 @@ class Option:
     """How one replica of a stage may be spread."""
 
     group: DeviceGroup
-    width: int
+    tensor: int
+    context: int = 1
+    kind: str = "p2p"
+
+    @property
+    def width(self) -> int:
+        """Devices of one replica."""
+        return self.tensor * self.context
 
     @property
     def strategy(self) -> Strategy:
         """The same as the planner writes it."""
-        return Strategy(degrees=(("tp", self.width),), sequence_parallel=True) if self.width > 1 else Strategy()
+        degrees = tuple((name, cut) for name, cut in (("tp", self.tensor), ("cp", self.context)) if cut > 1)
+        return Strategy(degrees=degrees, sequence_parallel=self.tensor > 1, cp_comm_type=self.kind)
 
 
 @dataclass(frozen=True)
@@ -130,8 +138,9 @@ class Exhaustive:
     """All plans of a problem.
 
     Without `thorough`, plans are left out that cannot be better than one that stays: ZeRO stages of a single replica
-    are the same, so are schedules of a single stage or micro-batch (gpipe may hold more), and of the recompute of a
-    stage the one with the shortest backward pass is best: it shortens the fill by as much as it may lengthen the end.
+    without context ranks are the same, so are schedules of a single stage or micro-batch (gpipe may hold more), and of
+    the recompute of a stage the one with the shortest backward pass is best: it shortens the fill by as much as it may
+    lengthen the end.
     """
 
     def __init__(self, asked: Planning, *, thorough: bool = False) -> None:
@@ -176,10 +185,21 @@ class Exhaustive:
         for group in asked.cluster.groups:
             if group.name in unused:
                 continue
-            for width in range(1, group.devices_per_node + 1):
-                divides = all(count % width == 0 for count in [*counts, asked.job.sequence])
-                if divides and self._allowed("tp", width):
-                    yield Option(group, width)
+            for tensor in range(1, group.devices_per_node + 1):
+                divides = all(count % tensor == 0 for count in [*counts, asked.job.sequence])
+                if divides and self._allowed("tp", tensor):
+                    yield from self._context_options(group, tensor)
+
+    def _context_options(self, group: DeviceGroup, tensor: int) -> Iterator[Option]:
+        """Yield the context degrees beside a tensor degree: those of short sequences only where they are asked for."""
+        job, heads = self.asked.job, [count for what, count in self.asked.model.body.limits() if "heads" in what]
+        asked = any(c.subject == "cp" for c in job.constraints)
+        for context in range(1, group.devices_per_node // tensor + 1 if asked else 2):
+            if not self._allowed("cp", context) or job.sequence % (2 * context * tensor if context > 1 else 1):
+                continue
+            yield Option(group, tensor, context)
+            if context > 1 and all(count % (tensor * context) == 0 for count in heads):
+                yield Option(group, tensor, context, "a2a")
 
     def settings(self) -> Iterator[Setting]:
         """Yield everything that all stages share, as the job and the target admit it."""
@@ -203,7 +223,8 @@ class Exhaustive:
                         zeros = [zero for zero in zeros if zero in able]
                     alike = schedules
                     if not self.thorough:
-                        zeros = zeros[:1] if replicas == 1 else zeros
+                        alone = replicas == 1 and all(option.context == 1 for option in self.options)
+                        zeros = zeros[:1] if alone else zeros
                         alike = schedules[:1] if stages == 1 or replicas * samples == batch else schedules
                     for schedule, zero, recompute in product(alike, zeros, recomputes):
                         count = batch // replicas // samples
@@ -223,6 +244,7 @@ class Exhaustive:
         sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(
             -1, setting.stages
         )
+        sequences = sequences[[self._sharded(setting.zero, row) for row in sequences.tolist()]]
         splits = self._splits(setting.stages)
         priced = [self._prices(setting, position) for position in range(setting.stages)]
         hops = self._hops(setting)
@@ -311,12 +333,21 @@ class Exhaustive:
             return True
         can, used = self.asked.target.can, [self.options[index] for index in chosen]
         same_group = len({option.group.name for option in used}) == 1
-        widths = {option.width for option in used}
+        tensors = {option.tensor for option in used}
+        contexts = {(option.context, option.kind) for option in used}
+        kinds = can.cp_comm_types if len(chosen) == 1 else can.cp_comm_types_pipeline
         return (
             (can.mixed_devices or same_group)
-            and (can.uneven_tensor_parallel or len(widths) == 1)
-            and (can.tensor_parallel or widths == {1})
+            and (can.uneven_tensor_parallel or len(tensors) == 1)
+            and (can.tensor_parallel or tensors == {1})
+            and len(contexts) == 1
+            and all(context == 1 or kind in kinds for context, kind in contexts)
         )
+
+    def _sharded(self, zero: int, chosen: list[int]) -> bool:
+        """Tell whether the target has the ZeRO stage where context ranks share weights."""
+        cut = any(self.options[index].context > 1 for index in chosen)
+        return not cut or self.asked.target is None or zero in self.asked.target.can.cp_zero_stages
 
     def _prices(self, setting: Setting, position: int) -> tuple[Floats, ...]:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""

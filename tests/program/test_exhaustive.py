@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cases import allowance, judge, largest_allowance, optimum, searched
@@ -14,6 +16,7 @@ from planner.costs import plan_cost
 from planner.program import decode
 from planner.schedules import schedule
 from planner.simulate import replay
+from planner.specs.catalog import framework as catalogued
 from planner.units import NANOSECOND
 
 SEEDS = range(220)
@@ -109,6 +112,48 @@ def test_plans_of_exhaustive_search_pass_the_checks(seed: int) -> None:
             assert not run_checks(context), plan
             assert [stage.backward for stage in costs.stages] == pytest.approx(plans.backward[row].tolist())
             assert [hop.backward for hop in costs.hops] == pytest.approx(plans.back[row].tolist())
+
+
+@pytest.mark.parametrize("seed", [5032, 5147, 5204])
+def test_even_layers_are_counted_as_they_are(seed: int) -> None:
+    """Where stages must be even, a stage that holds two layers may be unable to hold one: it still holds two."""
+    asked = replace(drawn(seed, most_devices=6, most_layers=5), target=catalogued("deepspeed"))
+    best, result = Exhaustive(asked).optimum / NANOSECOND, searched(asked)
+    assert min(found.objective for found in result.found) == pytest.approx(best, abs=largest_allowance(asked))
+    assert result.lower_bound <= best + largest_allowance(asked)
+
+
+@pytest.mark.parametrize("target", [False, True])
+@pytest.mark.parametrize("seed", range(5000, 5060))
+def test_optimum_with_context_degrees(seed: int, target: bool) -> None:
+    """Both forms of context parallelism beside tensor degrees: the best plan is as good as the best of all plans.
+
+    Every plan that is met passes the checks, and the target, where there is one, can run it.
+    """
+    asked = drawn(seed, most_devices=6, most_layers=5, target=target, context=True)
+    best, result = Exhaustive(asked).optimum / NANOSECOND, searched(asked)
+    found = min((found.objective for found in result.found), default=np.inf)
+    assert found == pytest.approx(best, rel=1e-9, abs=largest_allowance(asked))
+    assert result.lower_bound <= best + largest_allowance(asked)
+    for one in result.found:
+        plan = decode(asked.space, one)
+        costs = plan_cost(plan, asked.cluster, asked.model, asked.job, asked.framework)
+        context = Context(plan=plan, cluster=asked.cluster, model=asked.model, job=asked.job, stages=costs.stages)
+        assert not run_checks(context), plan
+        assert asked.target is None or not refusals(plan, asked.target, asked.cluster)
+
+
+def test_both_forms_of_context_parallelism_win() -> None:
+    """Among the optima with context degrees are rings, all-to-alls and plans that do without either."""
+    kinds = set()
+    for seed in range(5000, 5060):
+        asked = drawn(seed, most_devices=6, most_layers=5, context=True)
+        found = searched(asked).found
+        if found:
+            best = decode(asked.space, min(found, key=lambda one: one.objective))
+            cut = [stage.strategy for stage in best.stages]
+            kinds |= {strategy.cp_comm_type if strategy.degree("cp") > 1 else "none" for strategy in cut}
+    assert kinds == {"none", "p2p", "a2a"}
 
 
 def test_problems_are_of_every_sort() -> None:

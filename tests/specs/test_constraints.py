@@ -23,6 +23,8 @@ from planner.specs.constraints import parse_constraint
         ("recompute: never", ("recompute", "=", "none")),
         ("recompute: selective", ("recompute", "=", "selective")),
         ("recompute != full", ("recompute", "!=", "full")),
+        ("cp <= 4", ("cp", "<=", "4")),
+        ("cp_comm_type: a2a", ("cp_comm_type", "=", "a2a")),
         ("schedule: 1f1b", ("schedule", "=", "1f1b")),
         ("group v100 unused", ("group v100", "=", "unused")),
         ("group v100: unused", ("group v100", "=", "unused")),

@@ -11,12 +11,13 @@ from planner.specs.layout import Layout, parse_layout
 def test_every_key() -> None:
     """Every key of a layout has its field."""
     text = "tp=4,pp=2,vpp=3,dp=8,cp=2,ep=2,etp=1,zero=1,sp=1,mbs=1,gbs=512,seq=4096,"
-    assert parse_layout(text + "recompute=full,schedule=1f1b,framework=x") == Layout(
+    assert parse_layout(text + "cp_comm_type=a2a,recompute=full,schedule=1f1b,framework=x") == Layout(
         tp=4,
         pp=2,
         vpp=3,
         dp=8,
         cp=2,
+        cp_comm_type="a2a",
         ep=2,
         etp=1,
         zero=1,
@@ -50,8 +51,18 @@ def test_axes_of_the_caller() -> None:
 def test_all_problems_at_once() -> None:
     """Every mistake is told, with what would be right."""
     with pytest.raises(SpecError) as caught:
-        parse_layout("tpp=4,tp=0,tp=2,zero=7,sp=maybe,recompute=ful,pp=x,schedule=")
-    words = ["did you mean tp", "from 1 on", "gives tp twice", "0, 1, 2 or 3", "1 or 0", "selective", "pp=x", "=NAME"]
+        parse_layout("tpp=4,tp=0,tp=2,zero=7,sp=maybe,recompute=ful,cp_comm_type=p3p,pp=x,schedule=")
+    words = [
+        "did you mean tp",
+        "from 1 on",
+        "gives tp twice",
+        "0, 1, 2 or 3",
+        "1 or 0",
+        "selective",
+        "p2p or a2a",
+        "pp=x",
+        "=NAME",
+    ]
     assert len(caught.value.problems) == len(words)
     for problem, word in zip(caught.value.problems, words, strict=True):
         assert problem.place == "--layout"

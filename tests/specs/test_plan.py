@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,19 @@ def test_round_trip(tmp_path: Path, suffix: str, wrapped: bool) -> None:
     assert (found.figures.step_time, found.figures.peak_memory) == (2.1, (1e9, 1e9))
     assert found.made_by.startswith("planner ")
     assert (found.format_version, found.edited) == ("1.0", ())
+
+
+def test_how_context_ranks_exchange_is_written_where_it_is_unusual(tmp_path: Path) -> None:
+    """The all-to-all is recorded and read again; the ring, which is usual, is left out."""
+    assert all("cp_comm_type" not in stage for stage in record()["plan"]["stages"])
+    stages = tuple(replace(stage, strategy=replace(STRATEGY, cp_comm_type="a2a")) for stage in PLAN.stages)
+    written = plan_record(replace(PLAN, stages=stages), CLUSTER, MODEL, JOB)
+    assert all(stage["cp_comm_type"] == "a2a" for stage in written["plan"]["stages"])
+    path = tmp_path / "plan.yaml"
+    path.write_text(dump_yaml(written))
+    assert read_plan(str(path)).plan.stages == stages
+    written["plan"]["stages"][0]["cp_comm_type"] = "ring"
+    assert "plan.stages[0].cp_comm_type: should be" in message(tmp_path, written)
 
 
 def test_named_layouts_have_no_certificate(tmp_path: Path) -> None:
