@@ -9,6 +9,7 @@ from planner.costs.layer import LayerCost
 from planner.costs.sizes import ParameterBytes, parameter_bytes
 from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
+from planner.domain.job import Job
 from planner.domain.model import Number
 from planner.domain.plan import Strategy
 from planner.parallelism import ZERO_STAGES, ZeroStage
@@ -66,13 +67,13 @@ class Exchange:
 
 
 def replica_exchange(
-    group: DeviceGroup, strategy: Strategy, framework: Framework, precision: str, *, num_replicas: int, zero_stage: int
+    group: DeviceGroup, strategy: Strategy, framework: Framework, job: Job, *, num_replicas: int, zero_stage: int
 ) -> Exchange:
     """Return the exchange of a stage's replicas on devices of `group`."""
     zero = ZERO_STAGES[zero_stage]
     return Exchange(
         zero=zero,
-        per=parameter_bytes(framework, precision, zero, num_replicas),
+        per=parameter_bytes(framework, job, zero, num_replicas),
         ranks=num_replicas,
         rate=ring_rate(group, num_replicas, strategy.num_devices),
         latency=group.inter_node.latency,

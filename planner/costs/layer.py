@@ -123,18 +123,20 @@ def _compute_parts(
 
 
 def _traffic_time(work: Work, framework: Framework, group: DeviceGroup, strategy: Strategy, phase: str) -> Seconds:
-    """Return the seconds that the collectives of all axes take in `phase`."""
+    """Return the seconds that the collectives of all axes take in `phase`, those hidden behind products left out."""
     total: Seconds = 0.0
     for axis, inner in _spans(strategy):
         ranks = strategy.degree(axis.name)
         if ranks == 1:
             continue
         rate = ring_rate(group, ranks, inner)
+        exposed = 1.0 - framework.overlap_tensor if axis.beside_products else 1.0
         for collective in axis.traffic(work, ranks, strategy.sequence_parallel):
             if collective.phase == phase:
                 # Latency belongs to a block's exchange; halves of it (reduce-scatter, all-gather) share it.
                 latency = framework.collective_latency * (1.0 if collective.op == "all_reduce" else 0.5)
-                total += collective.count * collective_time(collective.op, collective.size, ranks, rate, latency)
+                time = collective_time(collective.op, collective.size, ranks, rate, latency)
+                total += exposed * collective.count * time
     return total
 
 

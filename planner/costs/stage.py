@@ -95,7 +95,7 @@ def stage_terms(
 ) -> StageTerms:
     """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`."""
     exchange = replica_exchange(
-        costs.group, costs.strategy, framework, job.precision, num_replicas=num_replicas, zero_stage=zero_stage
+        costs.group, costs.strategy, framework, job, num_replicas=num_replicas, zero_stage=zero_stage
     )
     body, per, device = costs.body, exchange.per, costs.group.device
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]
@@ -129,7 +129,7 @@ def stage_terms(
         live_layer=kept["none"] * framework.fragmentation,
         transient=body.transient * framework.fragmentation,
         logits=costs.head.logits * framework.logit_bytes if last else 0.0,
-        gathered=gathered_bytes(framework, job.precision, unit) if sharded else 0.0,
+        gathered=gathered_bytes(framework, job, unit) if sharded else 0.0,
         outside=framework.outside_allocator,
         parts_layer=(*body.parts, ("recompute", replay[policy]), ("gather_weights", waits[0] + waits[1])),
         parts_edge=(

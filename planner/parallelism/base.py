@@ -35,3 +35,5 @@ class Axis:
     """(work of one rank, degree, sequence parallel) -> what is sent."""
     searched: bool = True
     """Whether the search tries degrees above 1 by itself."""
+    beside_products: bool = False
+    """Whether its collectives stand next to a product, behind which fused kernels hide a share of them."""

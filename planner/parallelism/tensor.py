@@ -44,4 +44,5 @@ TENSOR = Axis(
     refine=_refine,
     blocker=_blocker,
     traffic=_traffic,
+    beside_products=True,
 )
