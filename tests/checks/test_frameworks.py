@@ -33,7 +33,7 @@ def framework(name: str, **fields: Any) -> Framework:
         for key, kind in Framework.__annotations__.items()
         if kind in {"int", "float"} and key not in {"name", "source"}
     }
-    values: dict[str, Any] = {**numbers, "gathered_logits": False, "source": "none"}
+    values: dict[str, Any] = {**numbers, "gathered_logits": False, "weights_in_master": False, "source": "none"}
     return Framework(name=name, can=replace(ABLE, **fields), **values)
 
 
