@@ -1,1 +1,1 @@
-"""Facts as data: devices, links, frameworks, each figure with its source. Read by `planner.specs.catalog`."""
+"""Facts as data: devices, links, frameworks, optimizers, each with its source. Read by `planner.specs.catalog`."""

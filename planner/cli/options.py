@@ -32,9 +32,14 @@ GlobalBatchTokens = Annotated[
 SequenceLength = Annotated[
     str | None, typer.Option("--sequence-length", metavar="TOKENS", help="Tokens of one sample.")
 ]
-Precision = Annotated[str | None, typer.Option("--precision", metavar="NAME", help="bf16, fp16, fp32 or fp8.")]
+Precision = Annotated[
+    str | None, typer.Option("--precision", metavar="NAME", help="bf16, fp16, fp32, fp8, mxfp8 or nvfp4.")
+]
 Framework = Annotated[
     str | None, typer.Option("--framework", metavar="NAME", help="Profile of costs and memory; default megatron.")
+]
+Optimizer = Annotated[
+    str | None, typer.Option("--optimizer", metavar="NAME", help="Optimizer recipe; default the framework's usual.")
 ]
 Target = Annotated[
     str | None, typer.Option("--for", metavar="NAME", help="Only plans that this framework can run, with its profile.")
@@ -62,6 +67,7 @@ def overrides(
     sequence_length: str | None,
     precision: str | None,
     framework: str | None,
+    optimizer: str | None,
     target: str | None,
     headroom: str | None,
     total_tokens: str | None,
@@ -76,6 +82,7 @@ def overrides(
         "sequence_length": number(sequence_length),
         "precision": precision,
         "framework": framework,
+        "optimizer": optimizer,
         "for": target,
         "headroom": number(headroom),
         "gap": number(gap),

@@ -1,4 +1,4 @@
-"""``planner show``: clusters, models, devices and frameworks, as the planner understands them."""
+"""``planner show``: clusters, models and the catalogue, as the planner understands them."""
 
 from __future__ import annotations
 
@@ -81,6 +81,24 @@ def frameworks(
         _write({"frameworks": [_plain(one) for one in found]}, form)
 
 
+@app.command("optimizers", cls=Command)
+def optimizers(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one, with its source.")] = None,
+    form: FormatOption = Format.text,
+) -> None:
+    """Show what each optimizer recipe keeps and moves for a parameter."""
+    from planner.specs import catalog
+
+    found = catalog.optimizers() if name is None else (catalog.optimizer(name),)
+    if form is Format.text:
+        from planner.report.show import show_optimizers
+        from planner.report.terminal import page_width, write
+
+        write(show_optimizers(found, page_width(), sources=name is not None))
+    else:
+        _write({"optimizers": [_plain(one) for one in found]}, form)
+
+
 def _plain(value: Any) -> Any:
     """Return a frozen value of the catalogue as plain data; pairs become a mapping."""
     from dataclasses import asdict
@@ -88,7 +106,8 @@ def _plain(value: Any) -> Any:
     record = asdict(value)
     device = record.get("device")
     if isinstance(device, dict):
-        device["peak_flops"] = dict(device["peak_flops"])
+        for key in ("peak_flops", "efficiencies"):
+            device[key] = dict(device[key])
     return record
 
 

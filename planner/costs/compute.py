@@ -8,6 +8,7 @@ from planner.costs.kernels import AttentionKernel
 from planner.domain.cluster import Device
 from planner.domain.framework import Framework
 from planner.domain.model import AttentionCore, Matmul, Number
+from planner.domain.precision import PRECISIONS
 from planner.units import Seconds, larger
 
 MEMORY_EFFICIENCY = 0.85
@@ -34,13 +35,14 @@ def matmul_peak(device: Device, precision: str) -> float:
 def matmul_time(matmul: Matmul, device: Device, framework: Framework, precision: str, element: int) -> Seconds:
     """Return the time [s] of the products, bound by arithmetic or by memory.
 
-    The efficiency falls with each small dimension: e = e_max / ((1 + d0/m)(1 + d0/n)(1 + d0/k)).
+    The efficiency falls with each small dimension: e = e_max / ((1 + d0/m)(1 + d0/n)(1 + d0/k)). Inputs are read in
+    `precision`, and what comes out is written with `element` bytes.
     """
     m, n, k, d0 = matmul.m, matmul.n, matmul.k, framework.saturation
     losses = (1 + d0 / m) * (1 + d0 / n) * (1 + d0 / k)
-    efficiency = device.matmul_efficiency * framework.matmul_quality
+    efficiency = device.efficiency(precision) * framework.matmul_quality
     arithmetic = 2 * m * n * k * losses / (matmul_peak(device, precision) * efficiency)
-    memory = pass_time((m * n + n * k + m * k) * element, device)
+    memory = pass_time((n * k + m * k) * PRECISIONS[precision].input_bytes + m * n * element, device)
     return matmul.count * larger(arithmetic, memory)
 
 

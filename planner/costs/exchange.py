@@ -9,6 +9,7 @@ from planner.costs.layer import LayerCost
 from planner.costs.sizes import ParameterBytes, parameter_bytes
 from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
+from planner.domain.job import Job
 from planner.domain.model import Number
 from planner.domain.plan import Strategy
 from planner.parallelism import AXES, ZERO_STAGES, ZeroStage, weight_copies
@@ -67,7 +68,7 @@ class Exchange:
 
 
 def replica_exchange(
-    group: DeviceGroup, strategy: Strategy, framework: Framework, precision: str, *, num_replicas: int, zero_stage: int
+    group: DeviceGroup, strategy: Strategy, framework: Framework, job: Job, *, num_replicas: int, zero_stage: int
 ) -> Exchange:
     """Return the exchange of a stage's replicas on devices of `group`.
 
@@ -80,7 +81,7 @@ def replica_exchange(
     ranks = num_replicas * copies
     return Exchange(
         zero=zero,
-        per=parameter_bytes(framework, precision, zero, ranks),
+        per=parameter_bytes(framework, job, zero, ranks),
         ranks=ranks,
         rate=ring_rate(group, ranks, strategy.num_devices // copies),
         latency=group.inter_node.latency,

@@ -161,18 +161,17 @@ def _traffic_parts(
         ranks = strategy.degree(axis.name)
         if isinstance(ranks, int) and ranks == 1:
             continue
+        exposed = (1.0, 1.0)
+        if axis.beside_products:
+            exposed = (1.0 - framework.overlap_tensor, 1.0 - framework.overlap_tensor_backward)
         times: list[Seconds] = [0.0, 0.0]
         for collective in axis.traffic(work, ranks, strategy):
             way = ("forward", "backward").index(collective.phase)
             hiding = beside[collective.behind][way] if collective.behind else 0.0
             rate = collective_rate(collective.op, group, ranks, inner)
             start, latency = _latency(collective, framework, group, ranks * inner)
-            time = collective_time(
-                collective.op, collective.size, ranks, rate, latency, start=start, beside=hiding
-            )
-            times[way] += collective.count * time
-        if axis.name == "tp":
-            times[1] = times[1] * (1 - framework.overlap_tensor_backward)
+            time = collective_time(collective.op, collective.size, ranks, rate, latency, start=start, beside=hiding)
+            times[way] += exposed[way] * collective.count * time
         parts[axis.part] = (times[0], times[1])
     return parts
 

@@ -96,7 +96,7 @@ def stage_terms(
 ) -> StageTerms:
     """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`."""
     exchange = replica_exchange(
-        costs.group, costs.strategy, framework, job.precision, num_replicas=num_replicas, zero_stage=zero_stage
+        costs.group, costs.strategy, framework, job, num_replicas=num_replicas, zero_stage=zero_stage
     )
     body, per, device = costs.body, exchange.per, costs.group.device
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]
@@ -106,7 +106,7 @@ def stage_terms(
         edge_parameters -= costs.head.tied_parameters
     kept, replay = dict(body.kept), dict(body.replay)
     unit = reduce(larger, [edge.parameters for edge in edges], body.parameters)
-    shared = gathered_bytes(framework, job.precision, unit) * (exchange.ranks > 1)
+    shared = gathered_bytes(framework, job, unit) * (exchange.ranks > 1)
     gathered = shared if exchange.zero.weights else 0.0
     return StageTerms(
         forward_layer=body.forward + waits[0],

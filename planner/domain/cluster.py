@@ -7,6 +7,8 @@ from typing import Any
 
 from planner.units import choose, interpolated, smaller
 
+from planner.domain.precision import PRECISIONS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
@@ -18,19 +20,26 @@ class Device:
     memory_bandwidth: float
     """[bytes/s] peak of the device memory."""
     peak_flops: tuple[tuple[str, float], ...]
-    """[FLOP/s] dense peak of the matrix units, by precision; a precision that is missing is not supported."""
+    """[FLOP/s] dense peak of the matrix units, by rate (``fp8``, ...); one that is missing is not supported."""
     matmul_efficiency: float
-    """[-] share of the peak that large matrix products reach inside training."""
+    """[-] share of the peak that large matrix products reach inside training, 16-bit and wider."""
     attention_efficiency: float
     """[-] share of the 16-bit peak that the fused attention kernel reaches in the forward pass."""
     fused_attention: bool
     """Whether a fused (flash) attention kernel exists for the device."""
     vendor: str = ""
     """Whose communication library the device speaks; empty if it is not known."""
+    efficiencies: tuple[tuple[str, float], ...] = ()
+    """[-] the same as `matmul_efficiency`, by rate, where products reach another share of it."""
 
     def peak(self, precision: str) -> float:
         """Return the dense peak [FLOP/s] in `precision`, or 0.0 if the device does not support it."""
-        return dict(self.peak_flops).get(precision, 0.0)
+        row, peaks = PRECISIONS[precision], dict(self.peak_flops)
+        return 0.0 if row.beside and row.beside not in peaks else peaks.get(row.rate, 0.0)
+
+    def efficiency(self, precision: str) -> float:
+        """Return the share [-] of the peak in `precision` that large matrix products reach inside training."""
+        return dict(self.efficiencies).get(PRECISIONS[precision].rate, self.matmul_efficiency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

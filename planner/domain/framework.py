@@ -45,7 +45,9 @@ class Framework:
     weight_bytes: int
     """[bytes] of one working weight."""
     optimizer_bytes: int
-    """[bytes] of master weight and optimizer state per parameter."""
+    """[bytes] of master weight and optimizer state per parameter, of the usual optimizer."""
+    weights_in_master: bool
+    """Whether the working weight is a copy of the master weight that is not kept beside it (FSDP)."""
     logit_bytes: float
     """[bytes] per token and vocabulary entry that the loss holds at its peak."""
     gathered_logits: str
@@ -95,6 +97,8 @@ class Framework:
     """[-] share of a layer's compute that hides the gathering of its weights, ZeRO stage 3."""
     exposed_gather: float
     """[-] share of the gathering that is never hidden, ZeRO stage 3."""
+    overlap_tensor: float
+    """[-] share of a tensor collective that is hidden behind the product next to it (fused kernels)."""
     step_overhead: float
     """[s] of every step outside of the model: data, logging, host synchronisation."""
     fragmentation: float

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.domain.optimizer import OptimizerRecipe
+
 COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -42,9 +44,11 @@ class Job:
     sequence: int
     """[tokens] of one sample."""
     precision: str
-    """Of the matrix products: ``bf16``, ``fp16``, ``fp32`` or ``fp8``."""
+    """Of the matrix products: a name of `planner.domain.precision.PRECISIONS`."""
     framework: str
     """Name of the profile of costs and memory."""
+    optimizer: OptimizerRecipe | None = None
+    """What the optimizer keeps and moves; None for what is usual with the framework."""
     target: str = ""
     """Framework that must be able to run the plan; empty if any plan will do."""
     headroom: float = 0.10

@@ -50,6 +50,8 @@ class Axis:
     """(model, shard that the axes inside leave, degree above 1, strategy) -> why it is illegal, or an empty string."""
     traffic: Callable[[Work, int, Strategy], tuple[Collective, ...]]
     """(work of one rank, degree above 1, strategy) -> what is sent."""
+    beside_products: bool = False
+    """Whether its collectives stand next to a product, behind which fused kernels hide a share of them."""
     replicates: bool = False
     """Whether its ranks hold the same weights: then they exchange gradients, and ZeRO shards over them too."""
     searched: Callable[[Job], bool] = _always

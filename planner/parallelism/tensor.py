@@ -53,4 +53,5 @@ TENSOR = Axis(
     blocker=_blocker,
     traffic=_traffic,
     variants=_variants,
+    beside_products=True,
 )

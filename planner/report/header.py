@@ -52,6 +52,7 @@ def _job(job: Job, defaults: Sequence[str]) -> str:
         f"{samples} x {tokens} tokens = {short(job.tokens_per_step)} a step",
         marked(job.precision, "precision"),
         marked(job.framework, "framework"),
+        *([job.optimizer.name] if job.optimizer else []),
         f"head-room {marked(f'{job.headroom:.3g}' if job.headroom * 100 % 1 else f'{job.headroom:.0%}', 'headroom')}",
         *([f"only what {job.target} can run"] if job.target else []),
         *(constraint.text for constraint in job.constraints),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.domain.cluster import Cluster, Device, DeviceGroup, Link, Network
 from planner.domain.framework import Framework
 from planner.domain.model import Layer, Model
+from planner.domain.optimizer import OptimizerRecipe
 from planner.report.figures import count, gib, plural, rate, seconds, short
 from planner.report.layout import WIDTH, cut, labelled, table, wrapped_rows
 
@@ -101,20 +102,50 @@ def _layer(title: str, number: int, layer: Layer, sequence: int) -> list[str]:
 
 def show_devices(devices: Sequence[Device]) -> str:
     """Return the catalogue of devices."""
-    head = ["device", "GiB", "memory GB/s", "bf16", "fp16", "fp32", "fp8", "reached", "fused attention"]
+    peaks = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "fp8": "fp8", "fp4": "nvfp4"}
+    head = ["device", "GiB", "memory GB/s", *peaks, "reached", "fused attention"]
     rows = [
         [
             device.name,
             f"{device.memory / 2**30:g}",
             count(device.memory_bandwidth / 1e9),
-            *(f"{device.peak(name) / 1e12:,.4g}" if device.peak(name) else "-" for name in head[3:7]),
+            *(_teraflops(device.peak(name)) for name in peaks.values()),
             f"{device.matmul_efficiency:.0%}",
             "yes" if device.fused_attention else "no",
         ]
         for device in devices
     ]
-    note = "bf16 to fp8: dense TFLOP/s of the data sheet; reached: share of it in large products inside training"
-    return "\n".join([*table(head, rows, right="GiB,memory GB/s,bf16,fp16,fp32,fp8,reached"), "", note]) + "\n"
+    notes = [
+        "bf16 to fp4: dense TFLOP/s of the data sheet",
+        "reached: share of it in large products of 16 bits and more, inside training",
+    ]
+    return "\n".join([*table(head, rows, right="GiB,memory GB/s,bf16,fp16,fp32,fp8,fp4,reached"), "", *notes]) + "\n"
+
+
+def _teraflops(peak: float) -> str:
+    """Return a peak of a data sheet, or a dash where there is none."""
+    return f"{peak / 1e12:,.0f}" if peak >= 1e15 else f"{peak / 1e12:.4g}" if peak else "-"
+
+
+def show_optimizers(recipes: Sequence[OptimizerRecipe], width: int = WIDTH, *, sources: bool = False) -> str:
+    """Return the bytes per parameter of each optimizer recipe; with `sources`, also where they come from."""
+    head = ["optimizer", "master", "state", "gradient", "moved", "what it keeps"]
+    rows = [
+        [
+            recipe.name,
+            f"{recipe.master_bytes:g}",
+            f"{recipe.state_bytes:g}",
+            f"{recipe.gradient_bytes:g}" if recipe.gradient_bytes is not None else "-",
+            f"{recipe.update_bytes:g}",
+            recipe.summary,
+        ]
+        for recipe in recipes
+    ]
+    lines = table(head, wrapped_rows(head, rows, width), right="master,state,gradient,moved")
+    lines += ["", *labelled("", "bytes a parameter; - the framework's; moved: memory traffic of the step", width)]
+    for recipe in recipes if sources else ():
+        lines += ["", *labelled("source", recipe.source, width)]
+    return "\n".join(lines) + "\n"
 
 
 def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sources: bool = False) -> str:

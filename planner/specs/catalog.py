@@ -1,4 +1,4 @@
-"""The catalogue of devices, links, networks and frameworks, read once and looked up under any of their names."""
+"""The catalogue (devices, links, networks, frameworks, optimizers), read once, looked up under any of their names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import Any, TypeVar
 
 from planner.domain.cluster import Device, Link, Network
 from planner.domain.framework import Capability, Framework
+from planner.domain.optimizer import OptimizerRecipe
 from planner.errors import SpecError
 from planner.loader import load
 from planner.units import GBIT, GBYTE, GIB, MICROSECOND, TFLOPS
 
-Row = TypeVar("Row", Link, Network, Framework)
+Row = TypeVar("Row", Link, Network, Framework, OptimizerRecipe)
 
-PRECISIONS = ("bf16", "fp16", "fp32", "fp8", "fp4")
-"""Precisions whose peaks the catalogue tells."""
+RATES = ("bf16", "fp16", "fp32", "fp8", "fp4")
+"""Rates whose peaks the catalogue tells."""
+NARROW_RATES = ("fp8", "fp4")
+"""Rates whose efficiencies the catalogue may tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,19 +140,37 @@ def frameworks() -> tuple[Framework, ...]:
     return tuple(_framework(name, row) for name, row in _rows("frameworks.yaml", "frameworks").items())
 
 
+def optimizer(name: str) -> OptimizerRecipe:
+    """Return the optimizer recipe that is called `name`.
+
+    Raises:
+        SpecError: the catalogue has no such recipe.
+
+    """
+    return _named("optimizer", name, optimizers(), "")
+
+
+@cache
+def optimizers() -> tuple[OptimizerRecipe, ...]:
+    """Return every optimizer recipe, in the order of the catalogue."""
+    return tuple(OptimizerRecipe(name=name, **row) for name, row in _rows("optimizers.yaml", "optimizers").items())
+
+
 def simple(name: str) -> str:
     """Return `name` as it is compared: small letters, without spaces, underscores and hyphens."""
     return "".join(letter for letter in name.lower() if letter not in " _-\t")
 
 
 def _device_row(name: str, row: Mapping[str, Any]) -> DeviceRow:
-    peaks = {precision: row.get(f"{precision}_tflops") for precision in PRECISIONS}
+    peaks = {rate: row.get(f"{rate}_tflops") for rate in RATES}
+    shares = {rate: row.get(f"{rate}_efficiency") for rate in NARROW_RATES}
     found = Device(
         name=name,
         memory=row["memory_gib"] * GIB,
         memory_bandwidth=row["memory_bandwidth_gbyte_per_s"] * GBYTE,
-        peak_flops=tuple((precision, peak * TFLOPS) for precision, peak in peaks.items() if peak),
+        peak_flops=tuple((rate, peak * TFLOPS) for rate, peak in peaks.items() if peak),
         matmul_efficiency=float(row["matmul_efficiency"]),
+        efficiencies=tuple((rate, float(share)) for rate, share in shares.items() if share),
         attention_efficiency=float(row["attention_efficiency"]),
         fused_attention=row["fused_attention"],
         vendor=row.get("vendor") or "",

@@ -60,13 +60,15 @@ def _group(record: GroupRecord) -> DeviceGroup:
 
 
 def _device(block: DeviceBlock) -> Device:
-    peaks = [(precision, getattr(block, f"{precision}_tflops")) for precision in catalog.PRECISIONS]
+    peaks = [(rate, getattr(block, f"{rate}_tflops")) for rate in catalog.RATES]
+    shares = [(rate, getattr(block, f"{rate}_efficiency")) for rate in catalog.NARROW_RATES]
     return Device(
         name=block.name,
         memory=block.memory_gib * GIB,
         memory_bandwidth=block.memory_bandwidth_gbyte_per_s * GBYTE,
-        peak_flops=tuple((precision, peak * TFLOPS) for precision, peak in peaks if peak is not None),
+        peak_flops=tuple((rate, peak * TFLOPS) for rate, peak in peaks if peak is not None),
         matmul_efficiency=block.matmul_efficiency,
+        efficiencies=tuple((rate, share) for rate, share in shares if share is not None),
         attention_efficiency=block.attention_efficiency,
         fused_attention=block.fused_attention,
         vendor=block.vendor or "",
@@ -191,8 +193,9 @@ def _device_record(device: Device) -> dict[str, Any]:
         "name": device.name,
         "memory_gib": device.memory / GIB,
         "memory_bandwidth_gbyte_per_s": _preimage(device.memory_bandwidth, GBYTE),
-        **{f"{precision}_tflops": _preimage(peak, TFLOPS) for precision, peak in device.peak_flops},
+        **{f"{rate}_tflops": _preimage(peak, TFLOPS) for rate, peak in device.peak_flops},
         "matmul_efficiency": device.matmul_efficiency,
+        **{f"{rate}_efficiency": share for rate, share in device.efficiencies},
         "attention_efficiency": device.attention_efficiency,
         "fused_attention": device.fused_attention,
         **({"vendor": device.vendor} if device.vendor else {}),

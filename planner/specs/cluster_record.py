@@ -70,6 +70,8 @@ class DeviceBlock(Record):
     fp8_tflops: Positive | None = None
     fp4_tflops: Positive | None = None
     matmul_efficiency: Share = Field(0.6, description="[-] share of the peak that large products reach in training.")
+    fp8_efficiency: Share | None = Field(None, description="[-] the same in fp8; default that of the other precisions.")
+    fp4_efficiency: Share | None = Field(None, description="[-] the same in fp4; default that of the other precisions.")
     attention_efficiency: Share = Field(0.4, description="[-] share of the 16-bit peak of the attention kernel.")
     fused_attention: bool = Field(True, description="Whether a fused (flash) attention kernel exists.")
     vendor: Text | None = Field(None, description="Whose communication library the device speaks, such as nvidia.")
@@ -77,7 +79,7 @@ class DeviceBlock(Record):
     @model_validator(mode="after")
     def has_a_peak(self) -> DeviceBlock:
         """Demand at least one precision."""
-        if not any(getattr(self, f"{precision}_tflops") for precision in catalog.PRECISIONS):
+        if not any(getattr(self, f"{rate}_tflops") for rate in catalog.RATES):
             raise ValueError(
                 "gives no peak rate; add bf16_tflops, fp16_tflops or fp32_tflops (dense, without sparsity)"
             )

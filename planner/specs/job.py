@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
 from planner.domain.model import Model
+from planner.domain.optimizer import OptimizerRecipe
+from planner.domain.precision import PRECISIONS
 from planner.errors import SpecError
 from planner.loader import Document, Path, parse
+from planner.specs import catalog
 from planner.specs.constraints import parse_constraint
 from planner.specs.files import read_text
 
@@ -31,8 +34,6 @@ HEADROOM = 0.10
 """[-] share of memory left free where the job does not say."""
 GAP = 0.01
 """[-] wanted distance from the bound where the job does not say."""
-PRECISIONS = ("bf16", "fp16", "fp32", "fp8")
-"""Of a job, the usual first."""
 
 
 def read_job(
@@ -77,6 +78,8 @@ def job_record(job: Job) -> dict[str, Any]:
         "gap": job.gap,
         "time_limit_s": job.time_limit,
     }
+    if job.optimizer:
+        record["optimizer"] = job.optimizer.name
     if job.target:
         record["for"] = job.target
     if job.total_tokens:
@@ -125,6 +128,7 @@ def _job(document: Document, base: Path, model: Model, cluster: Cluster) -> tupl
         sequence=sequence,
         precision=record.precision or _default_precision(cluster, defaults),
         framework=framework,
+        optimizer=_recipe(record.optimizer),
         target=record.target or "",
         headroom=_or_default(record.headroom, HEADROOM, "headroom", defaults),
         gap=_or_default(record.gap, GAP, "gap", defaults),
@@ -151,8 +155,9 @@ def _rules(value: Any, model: Model, cluster: Cluster) -> Iterator[tuple[Path, s
             except SpecError as error:
                 yield ("constraints", index), error.problems[0].message
     precision = value.get("precision")
-    lacking = [group for group in cluster.groups if precision in PRECISIONS and not group.device.peak(precision)]
-    for group in lacking:
+    if not isinstance(precision, str) or precision not in PRECISIONS:
+        return
+    for group in (group for group in cluster.groups if not group.device.peak(precision)):
         able = [name for name in PRECISIONS if group.device.peak(name)]
         message = f"{precision} is not what {group.device.name} (group {group.name}) can do; write {' or '.join(able)}"
         yield ("precision",), message
@@ -180,12 +185,20 @@ def _batch(record: JobRecord, sequence: int, defaults: list[str]) -> int:
 
 def _default_precision(cluster: Cluster, defaults: list[str]) -> str:
     """Return the first of bf16, fp16 and fp32 that every device supports."""
-    able = [name for name in PRECISIONS if all(group.device.peak(name) for group in cluster.groups)]
-    precision = next((name for name in able if name != "fp8"), "fp32")
+    wide = [name for name, row in PRECISIONS.items() if not row.narrow]
+    able = (name for name in wide if all(group.device.peak(name) for group in cluster.groups))
+    precision = next(able, "fp32")
     able_of = sum(1 for group in cluster.groups if group.device.peak("bf16"))
     reason = "not every device does bf16" if able_of else "no device does bf16"
     defaults.append(f"precision {precision}" + ("" if precision == "bf16" else f", since {reason}"))
     return precision
+
+
+def _recipe(name: str | None) -> OptimizerRecipe | None:
+    """Return the optimizer recipe, or None for the framework's usual one."""
+    from planner.specs.job_record import USUAL_OPTIMIZER
+
+    return catalog.optimizer(name) if name is not None and name != USUAL_OPTIMIZER else None
 
 
 def _or_default(value: float | None, default: float, name: str, defaults: list[str]) -> float:

@@ -26,6 +26,7 @@ DEVICES = read(CATALOG / "devices.yaml")
 LINKS = read(CATALOG / "links.yaml")["links"]
 NETWORKS = read(CATALOG / "links.yaml")["networks"]
 FRAMEWORKS = read(CATALOG / "frameworks.yaml")
+OPTIMIZERS = read(CATALOG / "optimizers.yaml")
 CLUSTERS = {path.stem: read(path) for path in sorted((ROOT / "cluster_specs").glob("*.yaml"))}
 
 DEVICE_KEYS = {
@@ -41,7 +42,7 @@ DEVICE_KEYS = {
     "default_inter_node",
     "source",
 }
-OTHER_PRECISIONS = {"bf16_tflops", "fp16_tflops", "fp8_tflops", "fp4_tflops"}
+OTHER_PRECISIONS = {"bf16_tflops", "fp16_tflops", "fp8_tflops", "fp4_tflops", "fp8_efficiency", "fp4_efficiency"}
 SUFFIXES = {
     "launch_floor": "_us",
     "collective_latency": "_us",
@@ -75,6 +76,9 @@ def test_the_figures_of_a_device_are_plausible_dense_ones(name: str) -> None:
         assert fastest_half <= row["fp8_tflops"] <= 2.2 * fastest_half
     if "fp4_tflops" in row:
         assert row["fp8_tflops"] <= row["fp4_tflops"] <= 4 * row["fp8_tflops"]
+    for rate in ("fp8", "fp4"):
+        assert (f"{rate}_efficiency" in row) == (f"{rate}_tflops" in row)
+        assert 0.2 < row.get(f"{rate}_efficiency", row["matmul_efficiency"]) < 1.1 * row["matmul_efficiency"]
     assert 0.2 < row["attention_efficiency"] <= row["matmul_efficiency"] < 1
     assert isinstance(row["fused_attention"], bool)
     assert 8 <= row["memory_gib"] <= 300
@@ -130,6 +134,17 @@ def test_no_name_is_both_a_link_and_a_network() -> None:
     assert not set(LINKS) & set(NETWORKS)
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_traffic_of_an_optimizer_follows_from_its_bytes(name: str) -> None:
+    """Gradient read, state and master read and written, weight written, and read where it is part of the master."""
+    row = OPTIMIZERS[name]
+    moved = row.get("gradient_bytes", 4) + 2 * (row["master_bytes"] + row["state_bytes"]) + 2
+    moved += 2 if row["master_bytes"] < 4 else 0
+    more = {"adafactor": 2 * 4, "muon": 34}
+    assert row["update_bytes"] == pytest.approx(moved + more.get(name, 0))
+    assert row["source"].strip()
+
+
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_a_framework_has_the_fields_of_the_domain(name: str) -> None:
     row = FRAMEWORKS[name]
@@ -145,7 +160,7 @@ def test_the_constants_of_a_framework_are_plausible(name: str) -> None:
     """Nothing sharded, a parameter costs 16 bytes (16-bit gradients, or FSDP), or 18 with fp32 gradients."""
     row = FRAMEWORKS[name]
     assert row["weight_bytes"] + row["gradient_bytes"] + row["optimizer_bytes"] in {16, 18}
-    for share in ("overlap_replicated", "overlap_sharded", "overlap_gather", "exposed_gather"):
+    for share in ("overlap_replicated", "overlap_sharded", "overlap_gather", "exposed_gather", "overlap_tensor"):
         assert 0 <= row[share] <= 1
     assert row["fragmentation"] >= 1
     can = row["can"]

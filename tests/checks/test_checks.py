@@ -186,6 +186,12 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
         plan(num_replicas=1),
     ),
     (
+        "precision",
+        job(precision="nvfp4"),
+        "stages[1].group: is old, whose old-16gb has no nvfp4, the precision of the job",
+        job(precision="bf16"),
+    ),
+    (
         "memory",
         weights(1, 9.0),
         (

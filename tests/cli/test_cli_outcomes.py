@@ -100,6 +100,9 @@ def test_an_interrupted_search_prints_its_best_plan(run: Planner, pipeline: Pipe
         (("--time-limit", "inf"), "--time-limit: should be a finite number, not inf"),
         (("--total-tokens", "0"), "--total-tokens: should be more than 0"),
         (("--precision", "fp12"), "--precision: should be"),
+        (("--precision", "nvfp4"), "nvfp4 is not what h100-sxm-80gb (group h100-sxm-80gb) can do"),
+        (("--precision", "mxfp8"), "mxfp8 is not what h100-sxm-80gb"),
+        (("--optimizer", "adam-8bits"), "did you mean adam-8bit"),
         (("--framework", "megatorn"), "did you mean megatron"),
         (("-c", "tp <= 0"), "--constraint: 'tp <= 0'"),
         (("--job", "nowhere.yaml"), "nowhere.yaml: no such file"),
@@ -135,12 +138,14 @@ def test_standard_input_is_read_once(run: Planner, pipeline: Pipeline) -> None:
 def test_options_reach_the_job(run: Planner, pipeline: Pipeline) -> None:
     """Each option sets its key of the job, percentages and exponents included."""
     options = "--global-batch 64 --sequence-length 2048 --precision fp16 --headroom 5% --gap 0.02 --time-limit 9"
-    more = "--total-tokens 1.5e12 -c tp<=4 -c pp=1 --framework torchtitan --no-references"
+    more = "--total-tokens 1.5e12 -c tp<=4 -c pp=1 --framework torchtitan --optimizer muon --no-references"
     done = run(*PLAN, *options.split(), *more.split())
     assert done.exit_code == 0, done.stderr
     job = pipeline.jobs[0]
     assert (job.global_batch, job.sequence, job.precision, job.headroom, job.gap) == (64, 2048, "fp16", 0.05, 0.02)
     assert (job.time_limit, job.total_tokens, job.framework) == (9, 1.5e12, "torchtitan")
+    assert job.optimizer is not None
+    assert job.optimizer.name == "muon"
     assert [constraint.text for constraint in job.constraints] == ["tp<=4", "pp=1"]
     assert pipeline.references == [False]
 
@@ -193,6 +198,7 @@ def test_a_layout_that_does_not_fit_is_an_answer(run: Planner, pipeline: Pipelin
             "should be a whole number of at least 1",
         ),
         (("show", "frameworks", "megatorn"), "did you mean megatron"),
+        (("show", "optimizers", "adam-8bits"), "did you mean adam-8bit"),
         (("import", "model", "nowhere"), "nowhere: no such file"),
         (("nonsense",), "No such command"),
     ],
@@ -296,6 +302,8 @@ def test_specs_are_shown_and_imported(run: Planner) -> None:
     assert Path("m.yaml").read_text(encoding="utf-8") == imported.stdout
     assert json.loads(run("show", "devices", "--format", "json").stdout)["devices"]
     assert json.loads(run("show", "frameworks", "--format", "json").stdout)["frameworks"]
+    assert json.loads(run("show", "optimizers", "--format", "json").stdout)["optimizers"]
+    assert "Moonlight" in run("show", "optimizers", "muon").stdout
 
 
 @pytest.mark.parametrize("kind", ["cluster", "model", "job", "plan"])

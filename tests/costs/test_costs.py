@@ -1,5 +1,7 @@
 """Costs, each worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from planner.costs import plan_cost
@@ -7,10 +9,12 @@ from planner.costs.collectives import collective_time, device_rate, ring_rate
 from planner.costs.compute import attention_times, matmul_time
 from planner.costs.kernels import ATTENTION_KERNELS
 from planner.costs.hop import StageEnd, hop_time
+from planner.costs.sizes import parameter_bytes
 from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.job import Job
 from planner.domain.model import AttentionCore, Matmul, Model
 from planner.domain.plan import Plan, Stage, Strategy
+from planner.parallelism import ZERO_STAGES
 from planner.specs import catalog
 from planner.specs.cluster import read_cluster
 from planner.specs.model import model_from_record
@@ -51,6 +55,32 @@ def test_matmul_is_bound_by_arithmetic() -> None:
     time = matmul_time(Matmul(4096, 4096, 4096), A100, MEGATRON, "bf16", 2)
     assert time == pytest.approx(2 * 4096**3 / (312e12 * 0.78) * (1 + 150 / 4096) ** 3)
     assert time == pytest.approx(0.629e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("precision", "peak", "efficiency"), [("bf16", 2.5e15, 0.53), ("mxfp8", 5e15, 0.45), ("nvfp4", 1e16, 0.38)]
+)
+def test_narrow_products_run_at_their_rate(precision: str, peak: float, efficiency: float) -> None:
+    """16384^3 on GB200: 8.796 TFLOP at 1.325, 2.25 and 3.8 PFLOP/s are 6.64, 3.91 and 2.315 ms, times 1.0277."""
+    time = matmul_time(Matmul(16384, 16384, 16384), catalog.device("gb200"), MEGATRON, precision, 2)
+    assert time == pytest.approx(2 * 16384**3 / (peak * efficiency) * (1 + 150 / 16384) ** 3)
+    milliseconds = {"bf16": 6.64, "mxfp8": 3.91, "nvfp4": 2.315}
+    assert time == pytest.approx(milliseconds[precision] * 1.0277e-3, rel=2e-3)
+
+
+@pytest.mark.parametrize(("precision", "read"), [("bf16", 2), ("fp8", 1), ("mxfp8", 33 / 32), ("nvfp4", 9 / 16)])
+def test_narrow_products_read_less(precision: str, read: float) -> None:
+    """One row by 16384^2 weights: the weights bind at 8 TB/s * 0.85; what comes out has 16 bits in any precision."""
+    row = Matmul(1, 16384, 16384)
+    time = matmul_time(row, catalog.device("gb200"), replace(MEGATRON, saturation=0), precision, 2)
+    assert time == pytest.approx(((16384**2 + 16384) * read + 16384 * 2) / (0.85 * 8e12))
+
+
+def test_a_device_without_an_efficiency_of_its_own_keeps_the_usual() -> None:
+    """Where a block gives none, fp8 reaches the share that bf16 does; mxfp8 needs the fp4 peak beside it."""
+    device = replace(A100, peak_flops=(("bf16", 4e14), ("fp8", 8e14)))
+    assert (device.efficiency("fp8"), device.peak("fp8"), device.peak("mxfp8")) == (0.78, 8e14, 0.0)
+    assert replace(device, peak_flops=(*device.peak_flops, ("fp4", 1e15))).peak("mxfp8") == 8e14
 
 
 def test_causal_attention_computes_half_the_scores() -> None:
@@ -94,6 +124,66 @@ def test_bytes_per_parameter(zero: int, expected: float) -> None:
     memory = dict(plan_cost(plan, cluster(), llama(), job(), MEGATRON).stages[0].memory)
     state = memory["weights"] + memory["gradients"] + memory["optimizer"]
     assert state / llama().parameters == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "megatron", "fsdp", "fp32"),
+    [
+        ("adam-fp32-states", 18, 16, 16),  # 2 + 4 + 4 + 8, with the weight in the master 4 + 4 + 8; 4 + 4 + 8
+        ("adam-bf16-states", 12, 12, 12),  # 2 + 4 + 2 + 4, the master's lower half in both; 4 + 4 + 4
+        ("adam-8bit", 12.03125, 10.03125, 10.03125),  # 2 + 4 + 4 + 2 + 8/256
+        ("adam-bf16-pure", 8, 8, 12),  # 2 + 2 + 4; in fp32 weight and gradient are fp32
+        ("sgd-momentum", 14, 12, 12),  # 2 + 4 + 4 + 4
+        ("adafactor", 10.002, 8.002, 8.002),  # 2 + 4 + 4 + 8/4096
+        ("muon", 14, 12, 12),
+    ],
+)
+def test_bytes_per_parameter_of_a_recipe(name: str, megatron: float, fsdp: float, fp32: float) -> None:
+    """Weight, gradient, master weight and state, replicated; sharded over 8, the latter two are an eighth."""
+    recipe = catalog.optimizer(name)
+    asked = replace(job(), optimizer=recipe)
+    for framework, found, expected in (
+        (MEGATRON, asked, megatron),
+        (catalog.framework("fsdp"), asked, fsdp),
+        (MEGATRON, replace(asked, precision="fp32"), fp32),
+    ):
+        whole, sharded = (parameter_bytes(framework, found, ZERO_STAGES[stage], 8) for stage in (0, 1))
+        assert whole.weights + whole.gradients + whole.optimizer == pytest.approx(expected)
+        assert (sharded.weights, sharded.gradients) == (whole.weights, whole.gradients)
+        assert sharded.optimizer == pytest.approx(whole.optimizer / 8)
+        assert (whole.update, sharded.update) == (recipe.update_bytes, recipe.update_bytes / 8)
+        assert whole.sent_gradients == whole.gradients
+
+
+def test_the_usual_recipe_is_the_frameworks() -> None:
+    """Adam with fp32 states, asked for by name, costs what a job without a recipe does"""
+    asked = replace(job(), optimizer=catalog.optimizer("adam-fp32-states"))
+    for framework in catalog.frameworks():
+        usual, named = (parameter_bytes(framework, each, ZERO_STAGES[1], 4) for each in (job(), asked))
+        assert usual == named
+
+
+def test_a_recipe_reaches_memory_and_step() -> None:
+    """Four layers and edges on one device: 6 bytes less of master and state a parameter, 10 bytes less to move."""
+    stage = Stage(group="a100-sxm-80gb", first_layer=0, last_layer=3, strategy=tensor(1))
+    plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=1, micro_batch=1, num_microbatches=64, zero_stage=0)
+    jobs = (job(), replace(job(), optimizer=catalog.optimizer("adam-bf16-states")))
+    usual, less = (plan_cost(plan, cluster(), llama(), each, MEGATRON).stages[0] for each in jobs)
+    parameters = llama().parameters
+    assert dict(usual.memory)["optimizer"] - dict(less.memory)["optimizer"] == pytest.approx(6 * parameters)
+    assert usual.sync - less.sync == pytest.approx(10 * parameters / (0.85 * 2039e9))
+    assert (usual.forward, usual.backward) == (less.forward, less.backward)
+
+
+def test_fused_kernels_hide_a_share_of_tensor_collectives() -> None:
+    """With overlap 0.5 half of them is left, and the layer is faster by the other half; all else stays."""
+    stage = Stage(group="a100-sxm-80gb", first_layer=0, last_layer=3, strategy=tensor(8))
+    plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=1, micro_batch=1, num_microbatches=64, zero_stage=0)
+    frameworks = (replace(MEGATRON, launch_floor=0.0, overlap_tensor=share) for share in (0.0, 0.5))
+    bare, fused = (plan_cost(plan, cluster(), llama(), job(), each).stages[0] for each in frameworks)
+    sent, left = dict(bare.parts)["tensor_collectives"], dict(fused.parts)["tensor_collectives"]
+    assert left == pytest.approx(sent / 2)
+    assert bare.forward + bare.backward - fused.forward - fused.backward == pytest.approx(sent / 2)
 
 
 def test_activations_follow_the_tensor_list() -> None:

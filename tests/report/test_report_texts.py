@@ -16,7 +16,7 @@ from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
 from planner.report.prediction import prediction_text
 from planner.report.problems import no_plan_text, problem_lines, problems_text
-from planner.report.show import show_cluster, show_devices, show_frameworks, show_model
+from planner.report.show import show_cluster, show_devices, show_frameworks, show_model, show_optimizers
 from planner.report.terminal import readable, write
 from planner.specs import catalog
 from planner.specs.cluster import read_cluster
@@ -130,6 +130,7 @@ def test_specs_and_catalogue_fit_a_screen(mixed: Case) -> None:
     clusters = [read_cluster(str(path)) for path in sorted((transcripts.ROOT / "cluster_specs").glob("*.yaml"))]
     texts = [show_cluster(cluster) for cluster in clusters]
     texts += [show_model(mixed.model, 4096), show_devices(catalog.devices()), show_frameworks(catalog.frameworks())]
+    texts.append(show_optimizers(catalog.optimizers(), sources=True))
     assert max(len(line) for text in texts for line in text.splitlines()) <= SCREEN
 
 

@@ -10,6 +10,7 @@ import pytest
 from planner.errors import SpecError
 from planner.layers import Embedding
 from planner.loader import Document
+from planner.specs import catalog
 from planner.specs.cluster import read_cluster
 from planner.specs.job import job_from_document, job_record, read_job
 from planner.specs.model import model_from_record
@@ -28,6 +29,7 @@ MODEL = model_from_record(
 )
 CLUSTER = read_cluster("2x8:h100-sxm-80gb")
 OLD = read_cluster("2x8:h100-sxm-80gb+1x8:v100-sxm-32gb")
+BLACKWELL = read_cluster("1x8:b200-sxm-180gb")
 FILE = "global_batch_tokens: 4e6\nsequence_length: 1000\nprecision: fp16\nconstraints: [tp <= 8]\nfor: torchtitan\n"
 
 
@@ -69,6 +71,38 @@ def test_tokens_are_rounded_down_and_told() -> None:
     assert "global_batch 976 samples (3,997,696 tokens a step)" in notes
 
 
+def test_the_usual_optimizer_is_none(tmp_path: Path) -> None:
+    """Without a key, and with the word framework, which also takes back what a file says; no record has it."""
+    path = tmp_path / "job.yaml"
+    path.write_text("optimizer: adam_bf16_states\n")
+    assert read_job(str(path), {}, MODEL, CLUSTER)[0].optimizer == catalog.optimizer("adam-bf16-states")
+    for job in (
+        read_job(None, {}, MODEL, CLUSTER)[0],
+        read_job(str(path), {"optimizer": "framework"}, MODEL, CLUSTER)[0],
+    ):
+        assert job.optimizer is None
+        assert "optimizer" not in job_record(job)
+
+
+@pytest.mark.parametrize(
+    ("device", "able"),
+    [
+        ("a100-sxm-80gb", "bf16 or fp16 or fp32"),
+        ("mi300x-192gb", "bf16 or fp16 or fp32 or fp8"),
+        ("h100-sxm-80gb", "bf16 or fp16 or fp32 or fp8"),
+    ],
+)
+def test_a_device_without_the_rate_is_refused(device: str, able: str) -> None:
+    """Neither NVFP4 nor blocks of MXFP8 before the devices that have fp4; Blackwell has both, asked for only."""
+    for precision in ("mxfp8", "nvfp4"):
+        with pytest.raises(SpecError) as caught:
+            read_job(None, {"precision": precision}, MODEL, read_cluster(f"1x8:{device}"))
+        (problem,) = caught.value.problems
+        assert problem.message == f"{precision} is not what {device} (group {device}) can do; write {able}"
+        assert read_job(None, {"precision": precision}, MODEL, BLACKWELL)[0].precision == precision
+    assert read_job(None, {}, MODEL, BLACKWELL)[0].precision == "bf16"
+
+
 def test_all_problems_at_once(tmp_path: Path) -> None:
     """Mistakes in the file stand at its lines, those of options at the options."""
     path = tmp_path / "job.yaml"
@@ -97,6 +131,8 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     [
         ("global_batch: 8\nglobal_batch_tokens: 9\n", "keep one"),
         ("precision: bf61\n", "did you mean bf16?"),
+        ("precision: [bf16]\n", "should be text"),
+        ("optimizer: lion\n", "no optimizer is called 'lion'; known: adam-fp32-states, "),
         ("headroom: 10%\n", "should be a number, not '10%'"),
         ("constraints: tp <= 8\n", "should be a list"),
         ("total_tokens: .inf\n", "not a finite number"),
@@ -115,5 +151,6 @@ def test_bad_jobs(tmp_path: Path, text: str, words: str) -> None:
 def test_record_round_trip() -> None:
     """A resolved job is written and read without loss."""
     options = {"constraints": ["tp <= 8", "group h100 <= 8"], "total_tokens": 1e12, "for": "megatron"}
+    options |= {"optimizer": "Adam 8bit", "precision": "fp8"}
     job, _ = read_job(None, options, MODEL, CLUSTER)
     assert job_from_document(Document(value=job_record(job), origin="job"), MODEL, CLUSTER) == job
