@@ -34,7 +34,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Whether runs fit, over those that are known to have run or to have run out of memory; None where there is none."""
+    """Whether runs fit, over those known to have run or to have run out of memory; None where there is none."""
 
     rows: int
     accuracy: float | None

@@ -39,7 +39,7 @@ class Accuracy:
     healthy: Figures
     """Over the rows without a flag."""
     healthy_in_node: Figures
-    """Over those of them whose tensor group stays in a node: groups that leave it are a different regime."""
+    """Over those of them whose tensor group stays in a node: groups that leave it are much slower."""
     sources: tuple[tuple[str, Figures], ...]
     groups: tuple[tuple[Key, Figures], ...]
     skipped: tuple[tuple[str, int], ...]

@@ -36,13 +36,9 @@ def read_runs(paths: Sequence[str]) -> tuple[Run, ...]:
     runs: list[Run] = []
     problems: list[Problem] = []
     for path in paths:
-        try:
-            found, wrong = _runs_of(path)
-        except SpecError as error:
-            problems += error.problems
-        else:
-            runs += found
-            problems += wrong
+        found, wrong = _runs_of(path)
+        runs += found
+        problems += wrong
     if problems:
         hidden = len(problems) - PROBLEMS_MAX
         more = [Problem("", f"and {hidden:,} more of such problems")] if hidden > 0 else []
@@ -51,11 +47,14 @@ def read_runs(paths: Sequence[str]) -> tuple[Run, ...]:
 
 
 def _runs_of(path: str) -> tuple[list[Run], list[Problem]]:
-    """Return the runs of one file and what is wrong with its cells."""
-    table = read_table(path)
+    """Return the runs of one file and what is wrong with it."""
+    try:
+        table = read_table(path)
+    except SpecError as error:
+        return [], list(error.problems)
     missing = _missing(table.columns)
     if missing:
-        raise SpecError([Problem(f"{table.origin}:{table.line}", message) for message in missing])
+        return [], [Problem(f"{table.origin}:{table.line}", message) for message in missing]
     runs: list[Run] = []
     problems: list[Problem] = []
     for line, row in table.rows:
@@ -81,12 +80,18 @@ def _values(row: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str
     """Return field -> value of a row, and (column, what is wrong); a column that is missing is empty."""
     values: dict[str, Any] = {}
     wrong = []
-    for name, read in _READERS.items():
-        try:
-            values[name] = read(name, row.get(name, "").strip())
-        except ValueError as error:
-            wrong.append((name, str(error)))
+    for name in _READERS:
+        values[name], message = _value(name, row.get(name, "").strip())
+        wrong += [(name, message)] if message else []
     return values, wrong
+
+
+def _value(name: str, text: str) -> tuple[Any, str]:
+    """Return the value of a cell and what is wrong with it."""
+    try:
+        return _READERS[name](name, text), ""
+    except ValueError as error:
+        return None, str(error)
 
 
 def _number(name: str, text: str) -> float | None:
