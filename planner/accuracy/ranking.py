@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from planner.accuracy.errors import mean
 from planner.accuracy.judged import Judged
@@ -108,7 +109,7 @@ def _regret(group: Sequence[tuple[float, float]]) -> float:
     """Return the measured time of what is predicted fastest over the measured best, less 1."""
     fastest = min(predicted for predicted, _ in group)
     picked = [measured for predicted, measured in group if predicted == fastest]
-    return sum(picked) / len(picked) / min(measured for _, measured in group) - 1
+    return fmean(picked) / min(measured for _, measured in group) - 1
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -14,7 +14,7 @@ class Run:
 
     place: str
     """Where it stands, as in ``runs.csv, line 12``."""
-    row: Mapping[str, str] = field(repr=False)
+    row: Mapping[str, str] = field(repr=False, hash=False)
     """Column -> cell as it was read, columns that mean nothing here included."""
 
     id: str

@@ -126,6 +126,7 @@ def _text(name: str, text: str) -> str:
     return plain
 
 
+# Annotations are text here, since they are not evaluated.
 _OF_TYPE: Mapping[Any, Callable[[str, str], Any]] = {"str": _text, "int | None": _whole, "float | None": _number}
 _READERS = {field.name: _OF_TYPE[field.type] for field in fields(Run) if field.name not in {"place", "row"}}
 """Field of a run -> what reads its cell."""

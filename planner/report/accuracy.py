@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from planner.accuracy.errors import Errors
 from planner.accuracy.measures import Accuracy, Figures
+from planner.accuracy.ranking import LEAST, Key
 from planner.report.figures import count, percent, plural
 from planner.report.layout import SEPARATOR, WIDTH, cut, labelled, table, wrapped_rows
 
-LABEL_MAX = 36
+LABEL_MAX = 32
 """[columns] of what a row is about."""
+LARGE = 9.995
+"""[-] share from which on no digit is shown behind the point."""
 ERRORS = ["rows", "MAPE", "median", "bias", "p10", "p90"]
 Rows = Sequence[tuple[str, Figures]]
 """What each row is about, and its figures."""
@@ -21,27 +24,43 @@ def accuracy_text(accuracy: Accuracy, *, groups: bool = False, width: int = WIDT
     numbers = {source: number for number, (source, _) in enumerate(accuracy.sources, 1)}
     found = accuracy.all
     total = f"{plural(found.rows, 'row')} of {plural(len(numbers), 'source')}, {count(found.judged)} judged"
-    meaning = (
-        "predicted / measured - 1: below 0 the prediction is too fast or too small. MAPE: mean of the errors' sizes; "
-        "bias: mean of the errors; p10, p90: 10th and 90th percentile of the errors"
-    )
-    lines = [*labelled("runs", total, width), *labelled("errors", meaning, width)]
+    lines = labelled("runs", total, width)
     lines += _tables([*_totals(accuracy), *((str(numbers[source]), part) for source, part in accuracy.sources)])
     if groups:
-        labels = [
-            f"{numbers[source]}, {devices or '?'} devices: {model}" for (source, model, devices), _ in accuracy.groups
-        ]
-        lines += _tables([(label, part) for label, (_, part) in zip(labels, accuracy.groups, strict=True)])
-    lines += _listed(
-        ["source", "rows", "judged", ""],
-        [
-            [str(numbers[source]), count(part.rows), count(part.judged), source or "not said"]
-            for source, part in accuracy.sources
-        ],
-        width,
+        lines += _tables([(_group(numbers[key[0]], key), part) for key, part in accuracy.groups])
+    sources = [
+        [str(numbers[source]), count(part.rows), count(part.judged), source or "not said"]
+        for source, part in accuracy.sources
+    ]
+    lines += _listed(["source", "rows", "judged", ""], sources, width)
+    reasons = [[count(number), reason] for reason, number in accuracy.skipped]
+    lines += _listed(["not judged", "because"], reasons, width)
+    return "\n".join([*lines, *_legend(accuracy, width)]) + "\n"
+
+
+def _group(number: int, key: Key) -> str:
+    _, model, devices = key
+    return f"{number}, {devices or '?'} devices: {model}"
+
+
+def _legend(accuracy: Accuracy, width: int) -> list[str]:
+    """Return what the columns mean, as far as there is a table."""
+    if not accuracy.all.judged:
+        return []
+    error = (
+        "predicted / measured - 1: below 0 the prediction is too fast or too small. MAPE and median are of its size, "
+        "bias is its mean, p10 and p90 are percentiles"
     )
-    lines += _listed(["not judged", "because"], [[count(number), reason] for reason, number in accuracy.skipped], width)
-    return "\n".join(lines) + "\n"
+    rank = (
+        "Spearman's, by time per token; regret: measured time of what is predicted fastest over the measured best, "
+        f"less 1. Means over groups of at least {LEAST} runs of one source, model, number of devices and sequence "
+        "length"
+    )
+    fit = (
+        f"with a head-room of {percent(accuracy.headroom)}; shares of the runs known to have run or to have run out of "
+        "memory. Picks: the fastest predicted to fit, in groups where some ran and some ran out of memory"
+    )
+    return ["", *labelled("error", error, width), *labelled("rank", rank, width), *labelled("fit", fit, width)]
 
 
 def _totals(accuracy: Accuracy) -> Iterator[tuple[str, Figures]]:
@@ -90,11 +109,11 @@ def _fit(part: Figures) -> list[str]:
 
 
 def _share(share: float | None) -> str:
-    return "-" if share is None else percent(share)
+    return "-" if share is None else f"{share:,.0%}" if share >= LARGE else percent(share)
 
 
 def _signed(share: float | None) -> str:
-    return "-" if share is None else f"{share:+.1%}"
+    return "-" if share is None else f"{share:+,.0%}" if share >= LARGE else f"{share:+.1%}"
 
 
 def _listed(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
