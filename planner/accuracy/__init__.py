@@ -1,1 +1,1 @@
-"""Predictions against measured runs, and constants fitted to them."""
+"""Measured runs against predictions: how far off, how well ranked, how often wrong about what fits."""

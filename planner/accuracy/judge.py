@@ -1,17 +1,31 @@
-"""Predictions of measured runs, priced together."""
+"""Predicts measured runs, alike ones together."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
 
+from planner.accuracy.judged import Judged
+from planner.accuracy.run import Run
 from planner.accuracy.setting import NotJudgedError, Setting, setting
 from planner.costs.batch import stack, structure
 from planner.costs.uniform import uniform_cost
 
-if TYPE_CHECKING:
-    from planner.accuracy.runs import Run
+
+def judge_runs(runs: Sequence[Run], headroom: float) -> tuple[Judged, ...]:
+    """Return each run with its prediction, in the order of `runs`; `headroom` is the share of memory left free."""
+    settings: dict[int, Setting] = {}
+    reasons: dict[int, str] = {}
+    for index, run in enumerate(runs):
+        try:
+            settings[index] = setting(run)
+        except NotJudgedError as error:
+            reasons[index] = str(error)
+    prices = dict(zip(settings, price(list(settings.values())), strict=True))
+    return tuple(
+        _refused(run, reasons[index]) if index in reasons else _judged(run, settings[index], prices[index], headroom)
+        for index, run in enumerate(runs)
+    )
 
 
 def price(settings: Sequence[Setting]) -> list[tuple[float, float]]:
@@ -21,11 +35,25 @@ def price(settings: Sequence[Setting]) -> list[tuple[float, float]]:
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for index, item in enumerate(settings):
         groups[item.kind, structure(item.layout)].append(index)
-    found: list[tuple[float, float]] = [(0.0, 0.0)] * len(settings)
+    found = [(0.0, 0.0)] * len(settings)
     for indices in groups.values():
-        cost = uniform_cost(settings[indices[0]].kind, stack([settings[i].layout for i in indices]))
-        times = np.broadcast_to(cost.step_time, len(indices)).tolist()
-        peaks = np.broadcast_to(cost.peak_memory, len(indices)).tolist()
-        for index, time, peak in zip(indices, times, peaks, strict=True):
+        cost = uniform_cost(settings[indices[0]].kind, stack([settings[index].layout for index in indices]))
+        times, peaks = (np.broadcast_to(figure, len(indices)) for figure in (cost.step_time, cost.peak_memory))
+        for index, time, peak in zip(indices, times.tolist(), peaks.tolist(), strict=True):
             found[index] = (time, peak)
     return found
+
+
+def _refused(run: Run, reason: str) -> Judged:
+    return Judged(run=run, profile="", step_time=None, peak_memory=None, memory_limit=None, reason=reason)
+
+
+def _judged(run: Run, item: Setting, figures: tuple[float, float], headroom: float) -> Judged:
+    return Judged(
+        run=run,
+        profile=item.profile,
+        step_time=figures[0],
+        peak_memory=figures[1],
+        memory_limit=item.layout.group.device.memory * (1 - headroom),
+        reason="",
+    )

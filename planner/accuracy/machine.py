@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from math import ceil
-from typing import TYPE_CHECKING
-
+from planner.accuracy.run import Run
 from planner.domain.cluster import DeviceGroup, Link, Network
 from planner.errors import SpecError
 from planner.specs import catalog
 from planner.units import GBIT, GBYTE
-
-if TYPE_CHECKING:
-    from planner.accuracy.runs import Run
 
 NETWORK_WORDS = (
     ("efa", "efa-p5"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
 from planner.accuracy.machine import machine
+from planner.accuracy.run import Run
 from planner.accuracy.shape import shape
+from planner.costs.compute import matmul_peak
 from planner.costs.kernels import ATTENTION_KERNELS, NORM_KERNELS
 from planner.costs.split import balanced_split, cumulative_split, equal_split
 from planner.costs.uniform import Kind, Uniform
@@ -14,11 +14,9 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Strategy
+from planner.domain.precision import PRECISIONS
 from planner.errors import SpecError
 from planner.specs import catalog
-
-if TYPE_CHECKING:
-    from planner.accuracy.runs import Run
 
 NEAREST = {"alpa": "megatron", "internevo": "deepspeed", "ddp": "fsdp", "torch": "fsdp", "nemo-automodel": "torchtitan"}
 """Frameworks without a profile -> the profile that is nearest."""
@@ -38,7 +36,7 @@ class Setting:
     layout: Uniform
 
 
-def setting(run: Run, headroom: float) -> Setting:
+def setting(run: Run) -> Setting:
     """Return what `run` ran.
 
     Raises:
@@ -53,7 +51,7 @@ def setting(run: Run, headroom: float) -> Setting:
     except SpecError as error:
         raise NotJudgedError(f"device not in the catalogue: {run.gpu or 'none given'}") from error
     precision = run.precision or ("bf16" if group.device.peak("bf16") else "fp16")
-    if not group.device.peak(precision):
+    if precision not in PRECISIONS or not matmul_peak(group.device, precision):
         raise NotJudgedError(f"{group.device.name} has no {precision}")
     tensor, stages, context = int(run.tp or 1), int(run.pp or 1), int(run.cp or 1)
     replicas = int(run.dp or int(run.gpus) // (tensor * stages * context))
@@ -76,10 +74,10 @@ def setting(run: Run, headroom: float) -> Setting:
         ),
         layout=Uniform(
             model=model,
-            job=Job(global_batch=1, sequence=int(run.seq), precision=precision, framework="", headroom=headroom),
+            job=Job(global_batch=1, sequence=int(run.seq), precision=precision, framework=""),
             framework=replace(framework, name="", source="", can=None),
             group=group,
-            strategy=Strategy(degrees=(("tp", tensor),), sequence_parallel=sequence_parallel),
+            strategy=Strategy(degrees=(("tp", tensor), ("cp", context)), sequence_parallel=sequence_parallel),
             micro_batch=micro,
             num_replicas=replicas,
             num_microbatches=int(num_microbatches),

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from planner.accuracy.run import Run
 from planner.domain.model import Model
 from planner.layers import Embedding, Head, TransformerLayer
-
-if TYPE_CHECKING:
-    from planner.accuracy.runs import Run
 
 VOCABULARY = 51_200
 """[-] GPT-2's vocabulary as Megatron pads it, where a run does not say its own."""

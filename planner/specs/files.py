@@ -14,17 +14,22 @@ STDIN = "<stdin>"
 """Origin of what was read from standard input."""
 
 
-def read_text(source: str) -> tuple[str, str]:
+def read_text(source: str, limit: int = MAX_BYTES) -> tuple[str, str]:
     """Return the text of a file, or of standard input for ``-``, and its name for messages.
 
+    Args:
+        source: the file, or ``-``.
+        limit: [bytes] that are read at most.
+
     Raises:
-        SpecError: there is no such file, or it is no text.
+        SpecError: there is no such file, it is too large, or it is no text.
 
     """
     origin = STDIN if source == "-" else source
-    data = _stdin_bytes() if source == "-" else _file_bytes(source)
-    if len(data) > MAX_BYTES:
-        raise SpecError.of(origin, f"is larger than {MAX_BYTES // 2**20} MiB; a specification is a few KiB of text")
+    data = _stdin_bytes(limit) if source == "-" else _file_bytes(source, limit)
+    if len(data) > limit:
+        usual = "a specification is a few KiB of text" if limit == MAX_BYTES else "split it"
+        raise SpecError.of(origin, f"is larger than {limit // 2**20} MiB; {usual}")
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         raise SpecError.of(origin, "is UTF-16; save it as UTF-8")
     try:
@@ -35,20 +40,20 @@ def read_text(source: str) -> tuple[str, str]:
         raise SpecError.of(f"{origin}:{line}", f"is not UTF-8 text ({byte}); save it as UTF-8") from None
 
 
-def _stdin_bytes() -> bytes:
+def _stdin_bytes(limit: int) -> bytes:
     """Return what stands on standard input, cut just beyond the limit."""
     if sys.stdin is None or sys.stdin.closed:
         raise SpecError.of(STDIN, "is closed; give a file instead of `-`")
     if hasattr(sys.stdin, "buffer"):
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
-    return sys.stdin.read(MAX_BYTES + 1).encode()
+        return sys.stdin.buffer.read(limit + 1)
+    return sys.stdin.read(limit + 1).encode()
 
 
-def _file_bytes(source: str) -> bytes:
+def _file_bytes(source: str, limit: int) -> bytes:
     """Return what stands in a file, cut just beyond the limit."""
     try:
         with Path(source).open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+            return file.read(limit + 1)
     except FileNotFoundError:
         raise SpecError.of(source, f"no such file{_nearest_file(source)}") from None
     except IsADirectoryError:

@@ -10,6 +10,7 @@ import transcripts
 
 GOLDEN = Path(__file__).parent / "golden"
 PLANNER = "python -m planner"
+WRONG_RUNS = r"printf 'layers,hidden,heads,seq,gpu,gpus,gbs,oom\n2,64,4,128,H100,8,x,0\n2.5,64,4,128,H100,0,16,yes\n'"
 
 COMMANDS = {
     "help": f"{PLANNER} --help",
@@ -17,6 +18,8 @@ COMMANDS = {
     "show-model": f"{PLANNER} show model model_specs/llama-3-405b.json",
     "show-frameworks": f"{PLANNER} show frameworks",
     "import-model": f"{PLANNER} import model model_specs/qwen3-8b.json",
+    "accuracy": f"{PLANNER} accuracy tests/accuracy/data/sample.csv",
+    "wrong-runs": f"{WRONG_RUNS} | {PLANNER} accuracy - tests/accuracy/data/sampel.csv",
     "wrong-device": f"{PLANNER} plan 8x8:h100-sxm-80bg model_specs/llama-3-8b.json",
     "wrong-job": f"{PLANNER} plan 1x8:h100-sxm-80gb model_specs/gpt2.json --headroom 2 --gap nan -c 'tq <= 2'",
     "predict-context": (

@@ -39,6 +39,15 @@ def test_refuses_what_is_no_text(tmp_path: Path, data: bytes, words: str) -> Non
     assert len(caught.value.problems) == 1
 
 
+def test_a_reader_may_allow_more_or_less(tmp_path: Path) -> None:
+    """Tables are longer than specifications; what is beyond the limit that was asked for is refused."""
+    path = tmp_path / "runs.csv"
+    path.write_bytes(b"x" * (2**20 + 1))
+    assert len(read_text(str(path), 2**21)[0]) == 2**20 + 1
+    with pytest.raises(SpecError, match="is larger than 1 MiB; split it"):
+        read_text(str(path), 2**20)
+
+
 def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
     """A misspelt name is answered with the file that is there."""
     (tmp_path / "cluster.yaml").write_text("a: 1")

@@ -1,0 +1,70 @@
+"""``planner accuracy``: predictions against measured runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from planner.cli.options import Format, FormatOption, Headroom, number
+
+
+def accuracy(
+    runs: Annotated[list[str], typer.Argument(metavar="RUNS.csv...", help="Measured runs, one a row, or -.")],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Writes the rows with their predictions as CSV, or -."),
+    ] = None,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Also by source, model and number of devices; json always has them.")
+    ] = False,
+    headroom: Headroom = None,
+    form: FormatOption = Format.text,
+) -> None:
+    """Compare predictions with measured runs.
+
+    Runs that cannot be predicted are counted with the reason; the exit code is 0 all the same.
+    """
+    from planner.accuracy.judge import judge_runs
+    from planner.accuracy.measures import measure
+    from planner.accuracy.runs import read_runs
+    from planner.accuracy.written import predictions_csv
+    from planner.cli.inputs import refuse_shared_stdin
+    from planner.cli.output import STDOUT, refuse_unwritable
+    from planner.report.terminal import page_width, write
+    from planner.specs.files import write_whole
+
+    refuse_unwritable(output)
+    refuse_shared_stdin(*runs)
+    share = _share(headroom)
+    judged = judge_runs(read_runs(runs), share)
+    if output == STDOUT:
+        write(predictions_csv(judged))
+        return
+    found = measure(judged, share)
+    if form is Format.text:
+        from planner.report.accuracy import accuracy_text
+
+        write(accuracy_text(found, groups=groups, width=page_width()))
+    else:
+        from planner.report.accuracy_json import accuracy_document
+        from planner.report.to_json import dumped
+
+        write(dumped(accuracy_document(found), form.value))
+    if output:
+        write_whole(output, predictions_csv(judged))
+
+
+def _share(text: str | None) -> float:
+    """Return the share of memory left free.
+
+    Raises:
+        SpecError: it is no share.
+    """
+    from planner.errors import SpecError
+    from planner.specs.job import HEADROOM
+
+    share = HEADROOM if text is None else number(text)
+    if not isinstance(share, (int, float)) or not 0 <= share < 1:
+        raise SpecError.of("--headroom", f"should be at least 0 and less than 1 (or a percentage), not {text!r}")
+    return float(share)
