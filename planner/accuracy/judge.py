@@ -14,18 +14,20 @@ from planner.costs.uniform import uniform_cost
 
 def judge_runs(runs: Sequence[Run], headroom: float) -> tuple[Judged, ...]:
     """Return each run with its prediction, in the order of `runs`; `headroom` is the share of memory left free."""
-    settings: dict[int, Setting] = {}
-    reasons: dict[int, str] = {}
-    for index, run in enumerate(runs):
-        try:
-            settings[index] = setting(run)
-        except NotJudgedError as error:
-            reasons[index] = str(error)
-    prices = dict(zip(settings, price(list(settings.values())), strict=True))
+    settings = [_attempt(run) for run in runs]
+    prices = iter(price([item for item in settings if isinstance(item, Setting)]))
     return tuple(
-        _refused(run, reasons[index]) if index in reasons else _judged(run, settings[index], prices[index], headroom)
-        for index, run in enumerate(runs)
+        _judged(run, item, next(prices), headroom) if isinstance(item, Setting) else _refused(run, item)
+        for run, item in zip(runs, settings, strict=True)
     )
+
+
+def _attempt(run: Run) -> Setting | str:
+    """Return what `run` ran, or why it cannot be judged."""
+    try:
+        return setting(run)
+    except NotJudgedError as error:
+        return str(error)
 
 
 def price(settings: Sequence[Setting]) -> list[tuple[float, float]]:

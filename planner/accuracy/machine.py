@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from math import ceil
+
 from planner.accuracy.run import Run
 from planner.domain.cluster import DeviceGroup, Link, Network
 from planner.errors import SpecError

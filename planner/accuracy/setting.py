@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
 from planner.accuracy.machine import machine
 from planner.accuracy.run import Run
 from planner.accuracy.shape import shape
 from planner.costs.compute import matmul_peak
 from planner.costs.kernels import ATTENTION_KERNELS, NORM_KERNELS
-from planner.costs.split import balanced_split, cumulative_split, equal_split
+from planner.costs.split import stage_layers
 from planner.costs.uniform import Kind, Uniform
+from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
 from planner.domain.job import Job
-from planner.domain.model import Model
 from planner.domain.plan import Strategy
 from planner.domain.precision import PRECISIONS
 from planner.errors import SpecError
@@ -36,6 +37,18 @@ class Setting:
     layout: Uniform
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degrees:
+    """How a run was spread, and its batch, all settled."""
+
+    tensor: int
+    context: int
+    stages: int
+    replicas: int
+    micro_batch: int
+    num_microbatches: int
+
+
 def setting(run: Run) -> Setting:
     """Return what `run` ran.
 
@@ -44,45 +57,32 @@ def setting(run: Run) -> Setting:
 
     """
     _refuse(run)
-    framework = _framework(run)
-    model = shape(run)
-    try:
-        group = machine(run)
-    except SpecError as error:
-        raise NotJudgedError(f"device not in the catalogue: {run.gpu or 'none given'}") from error
-    precision = run.precision or ("bf16" if group.device.peak("bf16") else "fp16")
-    if precision not in PRECISIONS or not matmul_peak(group.device, precision):
-        raise NotJudgedError(f"{group.device.name} has no {precision}")
-    tensor, stages, context = int(run.tp or 1), int(run.pp or 1), int(run.cp or 1)
-    replicas = int(run.dp or int(run.gpus) // (tensor * stages * context))
-    if tensor * stages * context * replicas != run.gpus:
-        raise NotJudgedError("tp x pp x cp x dp is not the number of devices")
-    batch, micro = run.gbs or (run.mbs * replicas if stages == 1 else None), int(run.mbs)
-    if batch is None:
-        raise NotJudgedError("no global batch")
-    num_microbatches = batch / (micro * replicas)
-    if num_microbatches != int(num_microbatches):
-        raise NotJudgedError("the global batch is no multiple of micro-batch times replicas")
-    layers = _split(run, model, framework, stages)
-    sequence_parallel = tensor > 1 and (framework.sequence_parallel if run.sp is None else bool(run.sp))
+    framework, group, model = _framework(run), _group(run), shape(run)
+    degrees = _degrees(run)
+    if degrees.stages > model.num_layers:
+        raise NotJudgedError("more stages than layers")
+    layers = stage_layers(framework, model, degrees.stages)
+    sequence_parallel = degrees.tensor > 1 and (framework.sequence_parallel if run.sp is None else run.sp == 1)
     return Setting(
         profile=framework.name,
         kind=Kind(
-            zero_stage=_zero_stage(run, framework, stages),
-            policy=_policy(run),
-            single_stage=stages == 1,
+            zero_stage=_zero_stage(run, framework, degrees.stages),
+            policy=run.recompute if run.recompute in {"full", "selective"} else "none",
+            single_stage=degrees.stages == 1,
         ),
         layout=Uniform(
             model=model,
-            job=Job(global_batch=1, sequence=int(run.seq), precision=precision, framework=""),
-            framework=replace(framework, name="", source="", can=None),
+            job=Job(global_batch=1, sequence=model.max_sequence, precision=_precision(run, group), framework=""),
+            framework=replace(framework, name="", source=""),
             group=group,
-            strategy=Strategy(degrees=(("tp", tensor), ("cp", context)), sequence_parallel=sequence_parallel),
-            micro_batch=micro,
-            num_replicas=replicas,
-            num_microbatches=int(num_microbatches),
-            num_stages=stages,
-            virtual_stages=_chunks(run, stages),
+            strategy=Strategy(
+                degrees=(("tp", degrees.tensor), ("cp", degrees.context)), sequence_parallel=sequence_parallel
+            ),
+            micro_batch=degrees.micro_batch,
+            num_replicas=degrees.replicas,
+            num_microbatches=degrees.num_microbatches,
+            num_stages=degrees.stages,
+            virtual_stages=_chunks(run, degrees.stages),
             first_layers=layers[0],
             middle_layers=max(layers[1:-1], default=1),
             last_layers=layers[-1],
@@ -101,9 +101,9 @@ def _refuse(run: Run) -> None:
 
 
 def _framework(run: Run) -> Framework:
-    name = NEAREST.get(run.framework, run.framework)
+    """Return the profile of the run's framework, with the kernels that the run names."""
     try:
-        framework = catalog.framework(name)
+        framework = catalog.framework(NEAREST.get(run.framework, run.framework))
     except SpecError as error:
         raise NotJudgedError(f"framework without a profile: {run.framework or 'none given'}") from error
     if run.attention_kernel in ATTENTION_KERNELS:
@@ -112,36 +112,56 @@ def _framework(run: Run) -> Framework:
         framework = replace(framework, attention_kernel="fused-softmax")
     if run.norm_kernel in NORM_KERNELS:
         framework = replace(framework, norm_kernel=run.norm_kernel)
-    if run.grad_bytes:
+    if run.grad_bytes is not None:
         framework = replace(framework, gradient_bytes=run.grad_bytes)
     return framework
 
 
-def _policy(run: Run) -> str:
-    return run.recompute if run.recompute in {"full", "selective"} else "none"
+def _group(run: Run) -> DeviceGroup:
+    try:
+        return machine(run)
+    except SpecError as error:
+        raise NotJudgedError(f"device not in the catalogue: {run.gpu or 'none given'}") from error
+
+
+def _precision(run: Run, group: DeviceGroup) -> str:
+    precision = run.precision or ("bf16" if group.device.peak("bf16") else "fp16")
+    if precision not in PRECISIONS or not matmul_peak(group.device, precision):
+        raise NotJudgedError(f"{group.device.name} has no {precision}")
+    return precision
+
+
+def _degrees(run: Run) -> Degrees:
+    assert run.gpus and run.mbs, "runs without these are not judged"
+    tensor, stages, context = run.tp or 1, run.pp or 1, run.cp or 1
+    replicas = run.dp or run.gpus // (tensor * stages * context)
+    if tensor * stages * context * replicas != run.gpus:
+        raise NotJudgedError("tp x pp x cp x dp is not the number of devices")
+    batch = run.gbs or (run.mbs * replicas if stages == 1 else None)
+    if batch is None:
+        raise NotJudgedError("no global batch")
+    num_microbatches, left = divmod(batch, run.mbs * replicas)
+    if left:
+        raise NotJudgedError("the global batch is no multiple of micro-batch times replicas")
+    return Degrees(
+        tensor=tensor,
+        context=context,
+        stages=stages,
+        replicas=replicas,
+        micro_batch=run.mbs,
+        num_microbatches=num_microbatches,
+    )
 
 
 def _zero_stage(run: Run, framework: Framework, stages: int) -> int:
     if run.zero is not None:
-        return int(run.zero)
+        return run.zero
     usual = framework.can.zero_stages_pipeline if stages > 1 else framework.can.zero_stages
     return 1 if 1 in usual or not usual else max(usual)
 
 
 def _chunks(run: Run, stages: int) -> int:
+    """Return the chunks of a rank: two, the fewest, where a run is interleaved and does not say how often."""
     if stages == 1:
         return 1
-    return int(run.vpp or (2 if run.schedule == "interleaved" else 1))
-
-
-def _split(run: Run, model: Model, framework: Framework, stages: int) -> tuple[int, ...]:
-    """Return the layers of each stage, as the run or the framework's habit says."""
-    if stages > model.num_layers:
-        raise NotJudgedError("more stages than layers")
-    body = model.body.parameters
-    weights = {"embedding": model.embedding.parameters / body, "head": model.embedding.parameters / body}
-    first, last = (weights[end] if end in framework.split_counts else 0.0 for end in ("embedding", "head"))
-    if framework.stage_split == "equal" or stages == 1:
-        return equal_split(model.num_layers, stages)
-    split = balanced_split if framework.stage_split == "balanced" else cumulative_split
-    return split(model.num_layers, stages, first, last)
+    return run.vpp or (2 if run.schedule == "interleaved" else 1)

@@ -41,4 +41,4 @@ ATTENTION_KERNELS = {
 """Name, as in published runs -> kernel."""
 
 NORM_KERNELS = {"fused": 1.0, "unfused": 6.0}
-"""[-] bytes that norms and residuals move, of one fused pass each (RMSNorm in PyTorch: 5 to 7, Hagemann et al. 2023)."""
+"""[-] bytes that norms and residuals move, of one fused pass each (PyTorch's RMSNorm: 5 to 7, Hagemann et al. 2023)."""

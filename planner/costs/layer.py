@@ -176,9 +176,7 @@ def _traffic_parts(
     return parts
 
 
-def _latency(
-    collective: Collective, framework: Framework, group: DeviceGroup, span: Number
-) -> tuple[Seconds, Seconds]:
+def _latency(collective: Collective, framework: Framework, group: DeviceGroup, span: Number) -> tuple[Seconds, Seconds]:
     """Return the start [s] of a collective over `span` devices, and its latency [s] of each doubling or ring step.
 
     The start belongs to a block's exchange; halves of it (reduce-scatter, all-gather) and one-way ones share it.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
+from planner.domain.framework import Framework
+from planner.domain.model import Model
+
 
 def equal_split(num_layers: int, num_stages: int) -> tuple[int, ...]:
     """Return as many layers for each stage, earlier stages taking what is left over (Megatron)."""
@@ -57,3 +60,14 @@ def _smallest_limit(num_layers: int, num_stages: int, first: float, last: float)
         if sum(_room(limit, stage, num_stages, first, last) for stage in range(num_stages)) >= num_layers:
             return limit
     raise AssertionError("one stage alone holds every layer")
+
+
+def stage_layers(framework: Framework, model: Model, num_stages: int) -> tuple[int, ...]:
+    """Return the layers of each stage where `framework` cuts `model` by itself, its ends weighing as its habit says."""
+    weight = model.embedding.parameters / model.body.parameters  # the head's projection is as large
+    first, last = (weight * (end in framework.split_counts) for end in ("embedding", "head"))
+    if framework.stage_split == "balanced":
+        return balanced_split(model.num_layers, num_stages, first, last)
+    if framework.stage_split == "cumulative":
+        return cumulative_split(model.num_layers, num_stages, first, last)
+    return equal_split(model.num_layers, num_stages)

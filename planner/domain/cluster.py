@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from planner.units import choose, interpolated, smaller
-
 from planner.domain.precision import PRECISIONS
+from planner.units import choose, interpolated, smaller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ import pytest
 from planner.costs import plan_cost
 from planner.costs.collectives import collective_time, device_rate, ring_rate
 from planner.costs.compute import attention_times, matmul_time
-from planner.costs.kernels import ATTENTION_KERNELS
 from planner.costs.hop import StageEnd, hop_time
+from planner.costs.kernels import ATTENTION_KERNELS
 from planner.costs.sizes import parameter_bytes
 from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.job import Job
