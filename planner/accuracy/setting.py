@@ -19,7 +19,7 @@ from planner.domain.precision import PRECISIONS
 from planner.errors import SpecError
 from planner.specs import catalog
 
-NEAREST = {"alpa": "megatron", "internevo": "deepspeed", "ddp": "fsdp", "torch": "fsdp", "nemo-automodel": "torchtitan"}
+NEAREST = {"alpa": "megatron", "internevo": "deepspeed", "torch": "fsdp", "nemo-automodel": "torchtitan"}
 """Frameworks without a profile -> the profile that is nearest."""
 NEEDED = ("layers", "hidden", "heads", "seq", "gpus", "mbs")
 
@@ -101,14 +101,18 @@ def _refuse(run: Run) -> None:
 
 
 def _framework(run: Run) -> Framework:
-    """Return the profile of the run's framework, with the kernels that the run names."""
+    """Return the profile of the run's framework, with the kernels that the run names.
+
+    Where it names none: training in fp16 is older than fused attention, and recomputing the core of attention saves
+    something only where it is not fused.
+    """
     try:
         framework = catalog.framework(NEAREST.get(run.framework, run.framework))
     except SpecError as error:
         raise NotJudgedError(f"framework without a profile: {run.framework or 'none given'}") from error
     if run.attention_kernel in ATTENTION_KERNELS:
         framework = replace(framework, attention_kernel=run.attention_kernel)
-    elif run.recompute == "selective" and "core_attn" in run.recompute_modules:
+    elif run.precision == "fp16" or "core_attn" in run.recompute_modules:
         framework = replace(framework, attention_kernel="fused-softmax")
     if run.norm_kernel in NORM_KERNELS:
         framework = replace(framework, norm_kernel=run.norm_kernel)

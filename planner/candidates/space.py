@@ -123,18 +123,18 @@ class Space:
         """Tell whether the job's constraints admit pipelines of `num_stages`."""
         return allows(self.job.constraints, "pp", num_stages)
 
-    def costs(self, choice: int, micro_batch: int) -> LayerCosts:
+    def costs(self, choice: int, micro_batch: int, *, pipelined: bool) -> LayerCosts:
         """Return the layer costs of a choice, priced once."""
-        key = (choice, micro_batch)
+        key = (choice, micro_batch, pipelined)
         if key not in self._costs:
             chosen = self.choices[choice]
             self._costs[key] = layer_costs(
-                self.model, self.job, self.framework, chosen.group, chosen.strategy, micro_batch
+                self.model, self.job, self.framework, chosen.group, chosen.strategy, micro_batch, pipelined=pipelined
             )
         return self._costs[key]
 
     @cached_property
-    def _costs(self) -> dict[tuple[int, int], LayerCosts]:
+    def _costs(self) -> dict[tuple[int, int, bool], LayerCosts]:
         return {}
 
     def hops(self, num_replicas: int, micro_batch: int) -> Ticks:
@@ -160,13 +160,14 @@ class Space:
         Its choices are those of its restriction.
         """
         indices = list(family.restriction.choices)
-        bodies = [self.costs(i, family.micro_batch).body for i in indices]
+        costs = [self.costs(i, family.micro_batch, pipelined=family.pipelined) for i in indices]
+        bodies = [cost.body for cost in costs]
         fastest = min(float(body.forward + body.backward) for body in bodies) / NANOSECOND
         most = max(1, min(self.model.num_layers, int(limit // fastest)))
         return Table(
             family,
             [self.choices[i] for i in indices],
-            [self.costs(i, family.micro_batch) for i in indices],
+            costs,
             self.hops(family.num_replicas, family.micro_batch)[:, indices][:, :, indices],
             self.model,
             self.job,

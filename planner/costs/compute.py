@@ -60,11 +60,12 @@ def attention_times(
     them and move each score through memory several times.
     """
     flops = 4 * core.queries * core.keys * core.head_dim
+    quality = kernel.efficiency_fp8 if device.has("fp8") else kernel.efficiency
     if kernel.fused:
         visible = 0.5 if core.causal else 1.0
-        forward = visible * flops / (half_peak(device) * device.attention_efficiency * kernel.efficiency)
+        forward = visible * flops / (half_peak(device) * device.attention_efficiency * quality)
         return forward, forward * FLASH_BACKWARD_FLOPS / FLASH_BACKWARD_EFFICIENCY
-    rate = half_peak(device) * device.matmul_efficiency * UNFUSED_EFFICIENCY * kernel.efficiency
+    rate = half_peak(device) * device.matmul_efficiency * UNFUSED_EFFICIENCY * quality
     scores = framework.softmax_bytes * kernel.score_passes * core.queries * core.keys * element
     forward = flops / rate + pass_time(scores, device)
     return forward, 2 * forward

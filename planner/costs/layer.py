@@ -22,6 +22,8 @@ ELEMENTWISE_BACKWARD = 1.5
 """[-] bytes that memory-bound passes move in the backward pass, of the forward pass's."""
 LAUNCH_BACKWARD = 1.6
 """[-] of the forward pass's launches (public runs bound by launches)."""
+LAYER_BLOCKS = 2
+"""Blocks of a body layer; embedding and head have one."""
 PACING = 3
 """[-] power of the mean by which compute and launches are joined (public runs of small layers)."""
 LOSS_BYTES = 16
@@ -70,7 +72,14 @@ def layer_shard(job: Job, strategy: Strategy, micro_batch: Number, *, fused_atte
 
 
 def layer_cost(
-    layer: Layer, job: Job, framework: Framework, group: DeviceGroup, strategy: Strategy, micro_batch: Number
+    layer: Layer,
+    job: Job,
+    framework: Framework,
+    group: DeviceGroup,
+    strategy: Strategy,
+    micro_batch: Number,
+    *,
+    pipelined: bool,
 ) -> LayerCost:
     """Return the cost of `layer` on one device of `group`."""
     kernel = attention_kernel(job, framework, group)
@@ -80,8 +89,7 @@ def layer_cost(
     parts.update(_traffic_parts(work, framework, group, strategy, parts))
     forward = sum((times[0] for times in parts.values()), start=0.0)
     backward = sum((times[1] for times in parts.values()), start=0.0)
-    floor = framework.launch_floor if work.num_blocks > 1 else framework.launch_edge
-    floor = floor + framework.launch_tensor * (strategy.degree("tp") - 1) * (work.num_blocks > 1)
+    floor = _launch_floor(work, framework, strategy, pipelined=pipelined)
     forward_paced, backward_paced = _paced(forward, floor), _paced(backward, LAUNCH_BACKWARD * floor)
     named = {name: times[0] + times[1] for name, times in parts.items()}
     named["launch"] = forward_paced - forward + backward_paced - backward
@@ -99,6 +107,15 @@ def layer_cost(
         transient=work.transient,
         logits=work.logits * (shard.weight_split if _gathers(framework, work) else 1),
     )
+
+
+def _launch_floor(work: Work, framework: Framework, strategy: Strategy, *, pipelined: bool) -> Seconds:
+    """Return the time [s] that the host needs to launch the layer's forward pass."""
+    if work.num_blocks < LAYER_BLOCKS:
+        return framework.launch_edge
+    unfused = framework.unfused_launches if work.gated else 1.0
+    per_rank = framework.launch_tensor_pipeline if pipelined else framework.launch_tensor
+    return framework.launch_floor * unfused + per_rank * (strategy.degree("tp") - 1)
 
 
 def _paced(compute: Seconds, launch: Seconds) -> Seconds:
@@ -131,7 +148,8 @@ def _compute_parts(
         (matmul_time(matmul, device, framework, job.precision, element) for matmul in work.matmuls), start=0.0
     )
     norms = framework.elementwise * NORM_KERNELS[framework.norm_kernel]
-    moved = norms * work.norm_bytes + framework.elementwise_inner * work.inner_bytes
+    unfused = framework.unfused_passes if work.gated else 1.0
+    moved = unfused * (norms * work.norm_bytes + framework.elementwise_inner * work.inner_bytes)
     passes = pass_time(moved, device)
     parts = {"matmul": (products, 2 * products), "elementwise": (passes, ELEMENTWISE_BACKWARD * passes)}
     if work.attention is not None:

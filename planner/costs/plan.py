@@ -76,7 +76,8 @@ def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: F
 
 def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job, framework: Framework) -> StageCost:
     stage = plan.stages[index]
-    costs = layer_costs(model, job, framework, cluster.group(stage.group), stage.strategy, plan.micro_batch)
+    group, pipelined = cluster.group(stage.group), plan.num_stages > 1
+    costs = layer_costs(model, job, framework, group, stage.strategy, plan.micro_batch, pipelined=pipelined)
     terms = stage_terms(
         costs,
         job,

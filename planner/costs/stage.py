@@ -73,11 +73,18 @@ class StageTerms:
 
 
 def layer_costs(
-    model: Model, job: Job, framework: Framework, group: DeviceGroup, strategy: Strategy, micro_batch: int
+    model: Model,
+    job: Job,
+    framework: Framework,
+    group: DeviceGroup,
+    strategy: Strategy,
+    micro_batch: Number,
+    *,
+    pipelined: bool,
 ) -> LayerCosts:
     """Return the costs of the model's three kinds of layers on one device of `group`."""
     embedding, body, head = (
-        layer_cost(layer, job, framework, group, strategy, micro_batch)
+        layer_cost(layer, job, framework, group, strategy, micro_batch, pipelined=pipelined)
         for layer in (model.embedding, model.body, model.head)
     )
     return LayerCosts(embedding=embedding, body=body, head=head, group=group, strategy=strategy)

@@ -94,7 +94,15 @@ def uniform_cost(kind: Kind, layout: Uniform) -> UniformCost:
 
 
 def _terms(kind: Kind, layout: Uniform, *, first: bool, last: bool) -> StageTerms:
-    costs = layer_costs(layout.model, layout.job, layout.framework, layout.group, layout.strategy, layout.micro_batch)
+    costs = layer_costs(
+        layout.model,
+        layout.job,
+        layout.framework,
+        layout.group,
+        layout.strategy,
+        layout.micro_batch,
+        pipelined=not kind.single_stage,
+    )
     return stage_terms(
         costs,
         layout.job,

@@ -31,6 +31,10 @@ class Device:
     efficiencies: tuple[tuple[str, float], ...] = ()
     """[-] the same as `matmul_efficiency`, by rate, where products reach another share of it."""
 
+    def has(self, precision: str) -> bool:
+        """Tell whether the device has units for `precision`."""
+        return precision in dict(self.peak_flops)
+
     def peak(self, precision: str) -> float:
         """Return the dense peak [FLOP/s] in `precision`, or 0.0 if the device does not support it."""
         row, peaks = PRECISIONS[precision], dict(self.peak_flops)

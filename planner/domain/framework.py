@@ -64,7 +64,13 @@ class Framework:
     launch_edge: float
     """[s] the same for the embedding, and for the head."""
     launch_tensor: float
-    """[s] the same, per tensor rank on top."""
+    """[s] on top of the floor, for each tensor rank beyond the first."""
+    launch_tensor_pipeline: float
+    """[s] the same, where there is a pipeline."""
+    unfused_launches: float
+    """[-] factor on the launches of gated layers; 1 where their kernels are fused as those of GPT's layer are."""
+    unfused_passes: float
+    """[-] factor on the memory-bound passes of gated layers; 1 where their kernels are fused."""
     stage_split: str
     """How it cuts layers into stages by itself: ``equal``, ``balanced`` or ``cumulative`` (`planner.costs.split`)."""
     split_counts: tuple[str, ...]
@@ -88,7 +94,7 @@ class Framework:
     scattered_hops: bool
     """Whether tensor ranks send a part each between stages, and gather it behind."""
     blocking_hops: float
-    """[-]"""
+    """[-] pairs of transfers, one each way, that stop a stage for every micro-batch; 0 where all run beside compute."""
     overlap_replicated: float
     """[-] share of the last backward pass that hides the exchange of gradients, ZeRO stage 0."""
     overlap_sharded: float

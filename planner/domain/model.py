@@ -82,6 +82,8 @@ class Work:
     """[bytes] of the partial sums that each block leaves where its weights are cut, undivided."""
     num_blocks: int = 0
     """Blocks whose partial sums must be added across the cut of the weights."""
+    gated: bool = False
+    """Whether the layer is one of RMS norms, rotary positions and a gated feed-forward block."""
     queries: Number = 0.0
     """[bytes] of queries on the device; the output of attention is as large."""
     keys_values: Number = 0.0

@@ -104,7 +104,7 @@ class TransformerLayer:
             Matmul(tokens, self.up_size / split, hidden),
             Matmul(tokens, hidden, self.ffn / split),
         )
-        passes = (5 if self.gated else 3) * self.ffn + (16 if self.gated else 4) * self.query_size
+        passes = (5 if self.gated else 3) * self.ffn + (6 if self.gated else 4) * self.query_size
         return Work(
             matmuls=matmuls,
             attention=AttentionCore(queries=rows, keys=shard.sequence, head_dim=self.head_dim, causal=self.causal),
@@ -112,6 +112,7 @@ class TransformerLayer:
             inner_bytes=0.5 * passes * tokens * size / split,
             block_output=tokens * hidden * size,
             num_blocks=2,
+            gated=self.gated,
             queries=tokens * query * size,
             keys_values=tokens * keys_values * size,
             parameters=(self.matrix_parameters + self.split_bias_parameters) / split + self.whole_parameters,

@@ -49,7 +49,7 @@ class Refiner:
             self.search.result.subproblems += len(stages)
             key = (family.restriction.choices, family.micro_batch, family.num_replicas, family.pipelined)
             if key not in paced:
-                bodies = [space.costs(i, family.micro_batch).body for i in indices]
+                bodies = [space.costs(i, family.micro_batch, pipelined=family.pipelined).body for i in indices]
                 layer = np.array([float(body.forward + body.backward) for body in bodies]) / NANOSECOND
                 capacity = space.capacity // family.num_replicas
                 rate, _ = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
@@ -201,7 +201,7 @@ class Refiner:
 
     def _edges(self, family: Family) -> float:
         """Return the least time [ns] that embedding and head add to the rest of a step."""
-        costs = [self.space.costs(index, family.micro_batch) for index in family.restriction.choices]
+        costs = [self.space.costs(index, family.micro_batch, pipelined=family.pipelined) for index in family.restriction.choices]
         ends = (
             [c.embedding.forward + c.embedding.backward for c in costs],
             [c.head.forward + c.head.backward for c in costs],
