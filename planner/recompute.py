@@ -13,11 +13,12 @@ class RecomputePolicy:
     keeps: frozenset[str]
     """Tags of the saved tensors that stay (see `planner.domain.model.SavedTensor`)."""
     replays: str
-    """``nothing``, ``attention`` (scores and softmax) or ``layer``."""
+    """``nothing``, ``attention`` (scores and softmax), ``half`` (of the products, and all passes) or ``layer``."""
 
 
 RECOMPUTE_POLICIES = (
-    RecomputePolicy(name="none", keeps=frozenset({"input", "inner", "scores"}), replays="nothing"),
-    RecomputePolicy(name="selective", keeps=frozenset({"input", "inner"}), replays="attention"),
+    RecomputePolicy(name="none", keeps=frozenset({"input", "products", "inner", "scores"}), replays="nothing"),
+    RecomputePolicy(name="selective", keeps=frozenset({"input", "products", "inner"}), replays="attention"),
+    RecomputePolicy(name="op", keeps=frozenset({"input", "products"}), replays="half"),
     RecomputePolicy(name="full", keeps=frozenset({"input"}), replays="layer"),
 )

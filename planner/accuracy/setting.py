@@ -67,7 +67,7 @@ def setting(run: Run) -> Setting:
         profile=framework.name,
         kind=Kind(
             zero_stage=_zero_stage(run, framework, degrees.stages),
-            policy=run.recompute if run.recompute in {"full", "selective"} else "none",
+            policy=_policy(run),
             single_stage=degrees.stages == 1,
         ),
         layout=Uniform(
@@ -155,6 +155,13 @@ def _degrees(run: Run) -> Degrees:
         micro_batch=run.mbs,
         num_microbatches=num_microbatches,
     )
+
+
+def _policy(run: Run) -> str:
+    """Return the recompute policy; ``op`` among the modules is torchtitan's selective policy per operator."""
+    if run.recompute == "selective":
+        return "op" if run.recompute_modules == "op" else "selective"
+    return "full" if run.recompute == "full" else "none"
 
 
 def _zero_stage(run: Run, framework: Framework, stages: int) -> int:

@@ -59,5 +59,31 @@ ATTENTION_KERNELS = {
 }
 """Name, as in published runs -> kernel."""
 
-NORM_KERNELS = {"fused": 1.0, "unfused": 5.4}
-"""[-] bytes that norms and residuals move, of one fused pass each (PyTorch's RMSNorm: 5 to 7, Hagemann et al. 2023)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormKernel:
+    """An implementation of norms, and of the rotary positions that usually come with it."""
+
+    passes: float
+    """[-] bytes that norms and residuals move, of one fused pass each."""
+    kept: float
+    """[bytes] per token and hidden channel that norms and residuals of a layer keep beside their 16-bit inputs."""
+    kept_rotary: float
+    """[bytes] per token and query channel that rotary positions keep."""
+    source: str
+
+
+NORM_KERNELS = {
+    "fused": NormKernel(
+        passes=1.0, kept=2.0, kept_rotary=0.0, source="Korthikanti et al. 2022: 10 bytes a channel outside of the products"
+    ),
+    "triton": NormKernel(
+        passes=1.0, kept=13.0, kept_rotary=3.2, source="nanotron runs (H100): reserved memory, 19 bytes a channel"
+    ),
+    "unfused": NormKernel(
+        passes=5.4,
+        kept=14.2,
+        kept_rotary=6.4,
+        source="PyTorch's RMSNorm in fp32 moves 5 to 7 times as much and keeps copies; fit on Hagemann et al. 2023",
+    ),
+}
+"""Name, as in published runs -> kernel."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from planner.costs.collectives import collective_rate, collective_time
@@ -60,12 +60,11 @@ def attention_kernel(job: Job, framework: Framework, group: DeviceGroup) -> Atte
     return kernel if possible or not kernel.fused else ATTENTION_KERNELS["fused-softmax"]
 
 
-def layer_shard(job: Job, strategy: Strategy, micro_batch: Number, *, fused_attention: bool = True) -> Shard:
+def layer_shard(job: Job, strategy: Strategy, micro_batch: Number) -> Shard:
     """Return the part of a micro-batch that one device works on under `strategy`."""
     shard = Shard(
         micro_batch=micro_batch,
         sequence=job.sequence,
-        fused_attention=fused_attention,
         bytes_per_element=4 if job.precision == "fp32" else 2,
     )
     return refined(AXES, shard, strategy)
@@ -83,7 +82,13 @@ def layer_cost(
 ) -> LayerCost:
     """Return the cost of `layer` on one device of `group`."""
     kernel = attention_kernel(job, framework, group)
-    shard = layer_shard(job, strategy, micro_batch, fused_attention=kernel.fused)
+    norm = NORM_KERNELS[framework.norm_kernel]
+    shard = replace(
+        layer_shard(job, strategy, micro_batch),
+        fused_attention=kernel.fused,
+        norm_kept=norm.kept,
+        rotary_kept=norm.kept_rotary,
+    )
     work = layer.work(shard)
     parts = _compute_parts(work, shard, job, framework, group, kernel)
     parts.update(_traffic_parts(work, framework, group, strategy, parts))
@@ -93,7 +98,12 @@ def layer_cost(
     forward_paced, backward_paced = _paced(forward, floor), _paced(backward, LAUNCH_BACKWARD * floor)
     named = {name: times[0] + times[1] for name, times in parts.items()}
     named["launch"] = forward_paced - forward + backward_paced - backward
-    replayed = {"nothing": 0.0, "attention": parts.get("attention", (0.0, 0.0))[0], "layer": forward_paced}
+    replayed = {
+        "nothing": 0.0,
+        "attention": parts.get("attention", (0.0, 0.0))[0],
+        "half": parts["matmul"][0] / 2 + parts["elementwise"][0],
+        "layer": forward_paced,
+    }
     if shard.fused_attention:
         replayed["attention"] = 0.0
     return LayerCost(
@@ -147,7 +157,7 @@ def _compute_parts(
     products = sum(
         (matmul_time(matmul, device, framework, job.precision, element) for matmul in work.matmuls), start=0.0
     )
-    norms = framework.elementwise * NORM_KERNELS[framework.norm_kernel]
+    norms = framework.elementwise * NORM_KERNELS[framework.norm_kernel].passes
     unfused = framework.unfused_passes if work.gated else 1.0
     moved = unfused * (norms * work.norm_bytes + framework.elementwise_inner * work.inner_bytes)
     passes = pass_time(moved, device)

@@ -23,6 +23,10 @@ class Shard:
     """[-] parts into which the tokens are cut outside of the matrix products (Megatron sequence parallelism)."""
     sequence_split: Number = 1
     """[-] parts into which each sample is cut everywhere."""
+    norm_kept: Number = 0.0
+    """[bytes] per token and hidden channel that the norms of a layer keep beside their inputs."""
+    rotary_kept: Number = 0.0
+    """[bytes] per token and query channel that rotary positions keep."""
     fused_attention: bool = True
     """Whether attention runs without storing the scores."""
     bytes_per_element: int = 2
@@ -61,7 +65,8 @@ class SavedTensor:
     """A tensor that the forward pass keeps for the backward pass, per micro-batch and device."""
 
     tag: str
-    """``input`` (of the layer), ``scores`` (of attention) or ``inner``: recompute policies choose by it."""
+    """``input`` (of the layer), ``scores`` (of attention), ``products`` (every other product's output, and that of
+    attention) or ``inner``: recompute policies choose by it."""
     size: Number
     """[bytes]"""
 

@@ -124,11 +124,16 @@ class TransformerLayer:
         """List what the backward pass needs (Korthikanti et al. 2022, section 4, without what fused kernels drop)."""
         tokens, split, size = shard.tokens, shard.weight_split, shard.bytes_per_element
         residual = tokens * self.hidden / shard.norm_split
-        inner = tokens * (2 * self.query_size + 2 * self.kv_size + self.up_size + self.ffn) / split
+        products = tokens * (2 * self.query_size + self.ffn) / split + 2 * residual
+        inner = tokens * (2 * self.kv_size + self.up_size) / split + residual
         masks = 2 * residual if self.dropout else 0.0
+        norms = shard.norm_kept * residual
+        if self.gated:
+            norms = norms + shard.rotary_kept * tokens * self.query_size / split
         scores = STATISTIC_BYTES * rows if shard.fused_attention else SCORE_BYTES * rows * shard.sequence
         return (
             SavedTensor(tag="input", size=residual * size),
-            SavedTensor(tag="inner", size=(3 * residual + inner) * size + masks),
+            SavedTensor(tag="products", size=products * size),
+            SavedTensor(tag="inner", size=inner * size + masks + norms),
             SavedTensor(tag="scores", size=scores),
         )
