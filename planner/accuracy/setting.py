@@ -96,6 +96,8 @@ def _refuse(run: Run) -> None:
         raise NotJudgedError(f"no {missing[0]}")
     if run.moe_experts:
         raise NotJudgedError("experts are not modelled")
+    if "lora" in run.model.lower():
+        raise NotJudgedError("adapters (LoRA) are not modelled")
     if "+" in run.gpu:
         raise NotJudgedError("unlike devices: the layout's placement is not in the columns")
 

@@ -191,7 +191,8 @@ def _traffic_parts(
             continue
         exposed = (1.0, 1.0)
         if axis.beside_products:
-            exposed = (1.0 - framework.overlap_tensor, 1.0 - framework.overlap_tensor_backward)
+            fused = framework.overlap_tensor if group.device.has("fp8") else 0.0
+            exposed = (1.0 - fused, 1.0 - max(fused, framework.overlap_tensor_backward))
         times: list[Seconds] = [0.0, 0.0]
         for collective in axis.traffic(work, ranks, strategy):
             way = ("forward", "backward").index(collective.phase)
