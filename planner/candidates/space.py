@@ -109,15 +109,17 @@ class Space:
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """All families, in a fixed order."""
-        return tuple(find_families(self.choices, self.job, self.framework, self.target, self.num_devices))
+        asked = (self.job, self.framework, self.target)
+        return tuple(find_families(self.choices, *asked, self.num_devices, self.model.num_layers))
 
-    def stage_counts(self, family: Family) -> range:
+    def stage_counts(self, family: Family) -> list[int]:
         """Return the numbers of stages that the family's pipelines may have."""
         if not family.pipelined:
-            return range(1, 2) if allows(self.job.constraints, "pp", 1) else range(0)
+            return [1] if allows(self.job.constraints, "pp", 1) else []
         smallest = int(self.widths[list(family.restriction.choices)].min())
-        largest = min(self.model.num_layers, self.num_devices // (family.num_replicas * smallest))
-        return range(2, largest + 1)
+        largest = min(family.num_slices(self.model.num_layers), self.num_devices // (family.num_replicas * smallest))
+        blocker = family.schedule.blocker
+        return [stages for stages in range(2, largest + 1) if not blocker(stages, family.num_microbatches)]
 
     def allows_stages(self, num_stages: int) -> bool:
         """Tell whether the job's constraints admit pipelines of `num_stages`."""
@@ -162,7 +164,7 @@ class Space:
         indices = list(family.restriction.choices)
         bodies = [self.costs(i, family.micro_batch).body for i in indices]
         fastest = min(float(body.forward + body.backward) for body in bodies) / NANOSECOND
-        most = max(1, min(self.model.num_layers, int(limit // fastest)))
+        most = max(1, min(family.num_slices(self.model.num_layers), int(limit // fastest)))
         return Table(
             family,
             [self.choices[i] for i in indices],
@@ -171,7 +173,7 @@ class Space:
             self.model,
             self.job,
             self.framework,
-            max(self.stage_counts(family), default=1),
+            self.stage_counts(family) or [1],
             most,
         )
 

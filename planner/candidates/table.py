@@ -1,7 +1,8 @@
 """Prices of a family: time, memory and recompute of every choice and number of layers, as arrays.
 
-Axes of the arrays, in this order: micro-batches in flight F (1..), choice, number of layers n (1..L). Times are integer
-nanoseconds, rounded up: a plan is never cheaper than it looks, and a sum of integers is exact.
+Axes of the arrays, in this order: passes in flight F, choice, number of slices n (1..). A slice is a layer, or one
+layer of each chunk where stages have chunks; times are of one pass, that is of one chunk of n layers (`Family`). Times
+are integer nanoseconds, rounded up: a plan is never cheaper than it looks, and a sum of integers is exact.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class Positions:
     rows: NDArray[np.int64]
     """(position,) row of the prices that each position reads."""
     width: int
-    """Largest number of layers of interest."""
+    """Largest number of slices of interest."""
+    uneven: Ticks
+    """(first or last, choice) [ns] by which embedding or head makes one chunk longer than the mean."""
     even: int = 0
     """The only number of layers allowed; zero if any is."""
 
@@ -125,23 +128,21 @@ class Table:
         model: Model,
         job: Job,
         framework: Framework,
-        max_stages: int,
+        stage_counts: Sequence[int],
         max_layers: int,
     ) -> None:
-        """Price nothing yet: keep what prices are made of; stages of more than `max_layers` are of no interest."""
+        """Price nothing yet: keep what prices are made of; more than `max_layers` slices are of no interest."""
         self.family = family
         self.choices = choices
         self._costs = costs
         self.hops = hops
         """(2, choice, choice) [ns]: forward and backward transfer from the row's choice to the column's."""
-        self.num_layers, self.max_layers = model.num_layers, max_layers
+        self.num_layers, self.max_layers = family.num_slices(model.num_layers), max_layers
+        """Slices of the model, and the most that a stage of interest has."""
         self._job, self._framework = job, framework
         self._roles: dict[tuple[bool, bool], Prices] = {}
-        stages = range(max_stages)
-        in_flight = family.schedule.in_flight
-        held = {in_flight(stage, max_stages, family.num_microbatches) for stage in stages}
-        self.in_flights = np.arange(1, max(held) + 1) if len(held) > 1 else np.array([max(held)])
-        """(F,) the in-flight counts that are priced."""
+        self.in_flights = np.array(in_flight_counts(family, stage_counts))
+        """(F,) the in-flight counts that are priced, ascending."""
 
     def prices(self, *, first: bool, last: bool) -> Prices:
         """Return the prices of a role."""
@@ -167,8 +168,17 @@ class Table:
             last=last,
             rows=rows,
             width=width,
+            uneven=np.stack([self._uneven(first=end == 0, last=end == 1) for end in (0, 1)]),
             even=self.num_layers // num_stages if family.restriction.even_layers else 0,
         )
+
+    def _uneven(self, *, first: bool, last: bool) -> Ticks:
+        """Return (choice,) [ns] by which the chunk with the embedding or the head takes longer than the mean."""
+        chunks = self.family.schedule.virtual_stages
+        if chunks == 1:
+            return np.zeros(len(self.choices), dtype=np.int64)
+        terms = self._terms("none", first=first, last=last)
+        return to_ticks((1 - 1 / chunks) * (terms.forward_edge + terms.backward_edge))[:, 0]
 
     def _price(self, *, first: bool, last: bool) -> Prices:
         """Price a role under each base policy and keep the faster one for every stage."""
@@ -194,36 +204,42 @@ class Table:
         return bool(kept["selective"] < kept["none"])
 
     def _price_policy(self, policy: str, *, first: bool, last: bool) -> Prices:
-        family, forced = self.family, self.family.restriction.recompute
-        terms = stack_terms(
+        forced = self.family.restriction.recompute
+        terms = self._terms(policy, first=first, last=last)
+        chunks = self.family.schedule.virtual_stages
+        layers = chunks * np.arange(1, self.max_layers + 1)
+        limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
+        held = self.in_flights[:, None, None] / chunks
+        recomputed = recompute_needed(terms, layers, held, limits, forced, chunks)
+        fits = recomputed <= layers
+        recomputed = np.minimum(recomputed, layers)
+        backward_s = backward_time(terms, layers, recomputed)
+        forward = np.broadcast_to(to_ticks(forward_time(terms, layers) / chunks), fits.shape)
+        backward = to_ticks(backward_s / chunks)
+        return Prices(
+            forward=np.where(fits, forward, NEVER),
+            backward=np.where(fits, backward, NEVER),
+            sync=np.where(fits, to_ticks(sync_time(terms, layers, backward_s)), NEVER),
+            recomputed=recomputed,
+            policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
+        )
+
+    def _terms(self, policy: str, *, first: bool, last: bool) -> StageTerms:
+        """Return the coefficients of all choices in one role."""
+        return stack_terms(
             [
                 stage_terms(
                     costs,
                     self._job,
                     self._framework,
                     policy=policy,
-                    num_replicas=family.num_replicas,
-                    zero_stage=family.zero_stage,
+                    num_replicas=self.family.num_replicas,
+                    zero_stage=self.family.zero_stage,
                     first=first,
                     last=last,
                 )
                 for costs in self._costs
             ]
-        )
-        layers = np.arange(1, self.max_layers + 1)
-        limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
-        in_flight = self.in_flights[:, None, None]
-        recomputed = recompute_needed(terms, layers, in_flight, limits, forced)
-        fits = recomputed <= layers
-        recomputed = np.minimum(recomputed, layers)
-        backward_s = backward_time(terms, layers, recomputed)
-        forward = np.broadcast_to(to_ticks(forward_time(terms, layers)), fits.shape)
-        return Prices(
-            forward=np.where(fits, forward, NEVER),
-            backward=np.where(fits, to_ticks(backward_s), NEVER),
-            sync=np.where(fits, to_ticks(sync_time(terms, layers, backward_s)), NEVER),
-            recomputed=recomputed,
-            policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
         )
 
 
@@ -234,15 +250,31 @@ def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
     return StageTerms(**cast("dict[str, Any]", arrays), parts_layer=(), parts_edge=())
 
 
+def in_flight_counts(family: Family, stage_counts: Sequence[int]) -> list[int]:
+    """Return in-flight counts, ascending, among them those of all positions of pipelines of `stage_counts` stages."""
+    in_flight, batches = family.schedule.in_flight, family.num_microbatches
+    if family.schedule.virtual_stages > 1:
+        return sorted({in_flight(stage, stages, batches) for stages in stage_counts for stage in range(stages)})
+    longest = max(stage_counts)
+    held = {in_flight(stage, longest, batches) for stage in range(longest)}
+    return list(range(1, max(held) + 1)) if len(held) > 1 else list(held)
+
+
 def recompute_needed(
-    terms: StageTerms, layers: NDArray[np.int64], in_flight: NDArray[np.int64], limits: NDArray[np.float64], forced: str
+    terms: StageTerms,
+    layers: NDArray[np.int64],
+    in_flight: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    forced: str,
+    chunks: int = 1,
 ) -> NDArray[np.int64]:
     """Return (F, choice, n): the fewest recomputed layers with which the stage fits, more than n if none do.
 
     Memory falls by (kept - kept_recomputed) F with each recomputed layer, and rises once by the live layer. Fewer
-    recomputed layers are always faster, so no other count need be priced.
+    recomputed layers are always faster, so no other count need be priced. All chunks recompute the same number of
+    layers, which Megatron-LM's --recompute-num-layers gives for each.
     """
-    never = layers + 1
+    never = layers + chunks
 
     def needed(count: NDArray[np.int64]) -> NDArray[np.float64]:
         memory: NDArray[np.float64] = sum(size for _, size in stage_memory(terms, layers, count, in_flight))
@@ -255,11 +287,11 @@ def recompute_needed(
     if forced == "full":
         return np.where(needed(layers) <= 0, layers, never)
     saving = np.maximum((terms.kept_layer - terms.kept_recomputed) * in_flight, 1e-9)
-    count = np.ceil((excess + terms.live_layer) / saving)
-    count = np.where(excess <= 0, 0, np.clip(count, 1, never)).astype(np.int64)
-    # Rounding in the division may be one layer short; one more is then enough.
+    count = chunks * np.ceil((excess + terms.live_layer) / (chunks * saving))
+    count = np.where(excess <= 0, 0, np.clip(count, chunks, never)).astype(np.int64)
+    # Rounding in the division may be one layer a chunk short; one more is then enough.
     short = (count > 0) & (count <= layers) & (needed(count) > 0)
-    return np.where(short, count + 1, count)
+    return np.where(short, count + chunks, count)
 
 
 def to_ticks(seconds: object) -> Ticks:

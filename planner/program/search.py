@@ -50,6 +50,7 @@ class Found:
             self.objective,
             self.sub.num_stages,
             family.schedule.name,
+            family.schedule.virtual_stages,
             family.zero_stage,
             family.num_replicas,
             family.micro_batch,

@@ -75,6 +75,7 @@ def decision(plan: Plan) -> str:
         joined(part)
         for part in [
             f"pp {plan.num_stages}",
+            *([f"vpp {plan.virtual_stages}"] if plan.virtual_stages > 1 else []),
             f"dp {plan.num_replicas}",
             f"tp {'/'.join(map(str, tensor))}",
             f"micro-batch {plan.micro_batch}",
