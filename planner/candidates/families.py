@@ -54,7 +54,10 @@ class Family:
 
 
 CHUNKS_MAX = 8
-"""Chunks of a stage up to which pipelines are searched."""
+"""Chunks of a stage up to which pipelines are searched, where no constraint names a number."""
+EQUAL_STAGES = 8
+"""Stages that such pipelines often have, 8, 16, ...: what more chunks than the fewest must leave possible with equal
+layers."""
 
 
 def divisors(number: int) -> list[int]:
@@ -111,11 +114,23 @@ def _schedules(job: Job, target: Framework | None, num_layers: int) -> Iterator[
         if listed.with_chunks is None:
             yield from [listed] if allows(job.constraints, "vpp", 1) else []
             continue
-        asked = any(c.subject == "vpp" and c.operator == "=" for c in job.constraints)
-        for chunks in divisors(num_layers)[1:]:
-            small = asked or chunks <= CHUNKS_MAX
-            if small and 2 * chunks <= num_layers and allows(job.constraints, "vpp", chunks):
+        possible = [chunks for chunks in divisors(num_layers)[1:] if 2 * chunks <= num_layers]
+        for chunks in possible if _names_chunks(job) else _worthwhile(possible, num_layers):
+            if allows(job.constraints, "vpp", chunks):
                 yield listed.with_chunks(chunks)
+
+
+def _names_chunks(job: Job) -> bool:
+    return any(c.subject == "vpp" and c.operator in {"=", ">="} and c.value != "1" for c in job.constraints)
+
+
+def _worthwhile(chunks: list[int], num_layers: int) -> list[int]:
+    """Return the numbers of chunks that are worth a family each: the fewest, and the most with which 8 stages are equal.
+
+    More chunks fill and drain faster and hold less; fewer leave more ways to give stages unlike numbers of layers.
+    """
+    equal = [number for number in chunks if number <= CHUNKS_MAX and num_layers // number % EQUAL_STAGES == 0]
+    return sorted({*chunks[:1], *equal[-1:]})
 
 
 def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) -> bool:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice, allows, find_choices
 from planner.candidates.families import Family, find_families
-from planner.candidates.table import NEVER, Table, Ticks, to_ticks
+from planner.candidates.table import NEVER, Table, Ticks, stack_terms, to_ticks
 from planner.costs.hop import StageEnd, hop_time
-from planner.costs.stage import LayerCosts, layer_costs
+from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
 from planner.domain.job import Constraint, Job
@@ -156,10 +156,35 @@ class Space:
     def _hops(self) -> dict[tuple[int, int], Ticks]:
         return {}
 
-    def table(self, family: Family, limit: float = NEVER) -> Table:
+    def terms(self, family: Family, policy: str, first: bool, last: bool) -> StageTerms:
+        """Return the coefficients of all choices of a family in a role, computed once for all schedules."""
+        setting = (family.restriction.choices, family.micro_batch, family.num_replicas, family.zero_stage)
+        key = (*setting, policy, first, last)
+        if key not in self._terms:
+            terms = [
+                stage_terms(
+                    self.costs(index, family.micro_batch),
+                    self.job,
+                    self.framework,
+                    policy=policy,
+                    num_replicas=family.num_replicas,
+                    zero_stage=family.zero_stage,
+                    first=first,
+                    last=last,
+                )
+                for index in family.restriction.choices
+            ]
+            self._terms[key] = stack_terms(terms)
+        return self._terms[key]
+
+    @cached_property
+    def _terms(self) -> dict[tuple[object, ...], StageTerms]:
+        return {}
+
+    def table(self, family: Family, limit: float = NEVER, stage_counts: Sequence[int] = ()) -> Table:
         """Return the prices of a family, without stages that cannot run within `limit` [ns].
 
-        Its choices are those of its restriction.
+        Its choices are those of its restriction. Pipelines are those of `stage_counts`, or all that there may be.
         """
         indices = list(family.restriction.choices)
         bodies = [self.costs(i, family.micro_batch).body for i in indices]
@@ -170,10 +195,10 @@ class Space:
             [self.choices[i] for i in indices],
             [self.costs(i, family.micro_batch) for i in indices],
             self.hops(family.num_replicas, family.micro_batch)[:, indices][:, :, indices],
+            partial(self.terms, family),
             self.model,
             self.job,
-            self.framework,
-            self.stage_counts(family) or [1],
+            stage_counts or self.stage_counts(family) or [1],
             most,
         )
 

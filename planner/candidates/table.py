@@ -7,7 +7,7 @@ are integer nanoseconds, rounded up: a plan is never cheaper than it looks, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, cast
@@ -23,10 +23,8 @@ from planner.costs.stage import (
     backward_time,
     forward_time,
     stage_memory,
-    stage_terms,
     sync_time,
 )
-from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.units import NANOSECOND
@@ -42,6 +40,8 @@ BASE_POLICIES = ("none", "selective")
 class Prices:
     """Prices of stages in one role (first, middle, last or only stage of a pipeline)."""
 
+    in_flights: NDArray[np.int64]
+    """(F,) passes in flight, ascending: those that a stage in this role may have."""
     forward: Ticks
     """(F, choice, n); NEVER where the stage does not fit."""
     backward: Ticks
@@ -59,6 +59,10 @@ class Prices:
         time: Ticks = np.minimum(self.forward + self.backward, NEVER)
         return time
 
+    def row(self, in_flight: int) -> int:
+        """Return where along F the prices with so many passes in flight are."""
+        return int(np.searchsorted(self.in_flights, in_flight))
+
 
 @dataclass(frozen=True)
 class Positions:
@@ -68,7 +72,7 @@ class Positions:
     middle: Prices
     last: Prices
     rows: NDArray[np.int64]
-    """(position,) row of the prices that each position reads."""
+    """(position,) row of the prices of its role that each position reads."""
     width: int
     """Largest number of slices of interest."""
     uneven: Ticks
@@ -77,9 +81,10 @@ class Positions:
     """The only number of layers allowed; zero if any is."""
 
     def _stack(self, name: str) -> NDArray[np.int64]:
-        array: NDArray[np.int64] = getattr(self.middle, name)[self.rows, :, : self.width]
-        array[0] = getattr(self.first, name)[self.rows[0], :, : self.width]
-        array[-1] = getattr(self.last, name)[self.rows[-1], :, : self.width]
+        roles = ((self.first, self.rows[:1]), (self.middle, self.rows[1:-1]), (self.last, self.rows[1:][-1:]))
+        array: NDArray[np.int64] = np.concatenate(
+            [getattr(prices, name)[rows, :, : self.width] for prices, rows in roles]
+        )
         if self.even and name in {"time", "forward", "backward"}:
             others = np.arange(1, self.width + 1) != self.even
             array[:, :, others] = NEVER
@@ -125,24 +130,28 @@ class Table:
         choices: Sequence[Choice],
         costs: Sequence[LayerCosts],
         hops: Ticks,
+        terms: Callable[[str, bool, bool], StageTerms],
         model: Model,
         job: Job,
-        framework: Framework,
         stage_counts: Sequence[int],
         max_layers: int,
     ) -> None:
-        """Price nothing yet: keep what prices are made of; more than `max_layers` slices are of no interest."""
+        """Price nothing yet: keep what prices are made of.
+
+        `terms` are asked with base policy, first and last. More than `max_layers` slices are of no interest.
+        """
         self.family = family
         self.choices = choices
-        self._costs = costs
+        self._costs, self._terms = costs, terms
         self.hops = hops
         """(2, choice, choice) [ns]: forward and backward transfer from the row's choice to the column's."""
         self.num_layers, self.max_layers = family.num_slices(model.num_layers), max_layers
         """Slices of the model, and the most that a stage of interest has."""
-        self._job, self._framework = job, framework
+        self._job = job
         self._roles: dict[tuple[bool, bool], Prices] = {}
+        self._stage_counts = stage_counts
         self.in_flights = np.array(in_flight_counts(family, stage_counts))
-        """(F,) the in-flight counts that are priced, ascending."""
+        """(F,) the in-flight counts of any position, ascending."""
 
     def prices(self, *, first: bool, last: bool) -> Prices:
         """Return the prices of a role."""
@@ -154,12 +163,11 @@ class Table:
     def positions(self, num_stages: int, limit: float = NEVER) -> Positions:
         """Return the prices of a pipeline of `num_stages`, up to the layers that may run within `limit` [ns]."""
         family = self.family
-        held = [family.schedule.in_flight(s, num_stages, family.num_microbatches) for s in range(num_stages)]
-        rows = np.searchsorted(self.in_flights, held)
         first = self.prices(first=True, last=num_stages == 1)
         last = self.prices(first=num_stages == 1, last=True)
         middle = self.prices(first=False, last=False) if num_stages > 2 else first
-        used = ((first, rows[0]), (middle, rows.min()), (last, rows[-1]))
+        rows = self.rows(num_stages)
+        used = [(first, rows[0]), (last, rows[-1]), *([(middle, rows[1:-1].min())] if num_stages > 2 else [])]
         most = max(int((prices.time[row] <= limit).any(axis=0).sum()) for prices, row in used)
         width = max(1, min(self.num_layers - num_stages + 1, most))
         return Positions(
@@ -172,12 +180,29 @@ class Table:
             even=self.num_layers // num_stages if family.restriction.even_layers else 0,
         )
 
+    def rows(self, num_stages: int) -> NDArray[np.int64]:
+        """Return (position,) the row of the prices of its role that each position of a pipeline reads."""
+        in_flight, batches, last = self.family.schedule.in_flight, self.family.num_microbatches, num_stages - 1
+        held = [in_flight(stage, num_stages, batches) for stage in range(num_stages)]
+        rows = np.searchsorted(self.in_flights, held)
+        for stage in {0, last}:
+            rows[stage] = self.prices(first=stage == 0, last=stage == last).row(held[stage])
+        return rows
+
+    def _role_in_flights(self, *, first: bool, last: bool) -> NDArray[np.int64]:
+        """Return the in-flight counts that a stage in a role may have, ascending."""
+        if first == last:
+            return self.in_flights
+        in_flight, batches = self.family.schedule.in_flight, self.family.num_microbatches
+        held = {in_flight(0 if first else stages - 1, stages, batches) for stages in self._stage_counts}
+        return np.array(sorted(held))
+
     def _uneven(self, *, first: bool, last: bool) -> Ticks:
         """Return (choice,) [ns] by which the chunk with the embedding or the head takes longer than the mean."""
         chunks = self.family.schedule.virtual_stages
         if chunks == 1:
             return np.zeros(len(self.choices), dtype=np.int64)
-        terms = self._terms("none", first=first, last=last)
+        terms = self._terms("none", first, last)
         return to_ticks((1 - 1 / chunks) * (terms.forward_edge + terms.backward_edge))[:, 0]
 
     def _price(self, *, first: bool, last: bool) -> Prices:
@@ -191,10 +216,11 @@ class Table:
         for other in priced[1:]:
             better = other.time < best.time
             best = Prices(
+                in_flights=best.in_flights,
                 **{
                     field.name: np.where(better, getattr(other, field.name), getattr(best, field.name))
-                    for field in fields(Prices)
-                }
+                    for field in fields(Prices)[1:]
+                },
             )
         return best
 
@@ -205,11 +231,12 @@ class Table:
 
     def _price_policy(self, policy: str, *, first: bool, last: bool) -> Prices:
         forced = self.family.restriction.recompute
-        terms = self._terms(policy, first=first, last=last)
+        terms = self._terms(policy, first, last)
         chunks = self.family.schedule.virtual_stages
         layers = chunks * np.arange(1, self.max_layers + 1)
         limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
-        held = self.in_flights[:, None, None] / chunks
+        in_flights = self._role_in_flights(first=first, last=last)
+        held = in_flights[:, None, None] / chunks
         recomputed = recompute_needed(terms, layers, held, limits, forced, chunks)
         fits = recomputed <= layers
         recomputed = np.minimum(recomputed, layers)
@@ -217,29 +244,12 @@ class Table:
         forward = np.broadcast_to(to_ticks(forward_time(terms, layers) / chunks), fits.shape)
         backward = to_ticks(backward_s / chunks)
         return Prices(
+            in_flights=in_flights,
             forward=np.where(fits, forward, NEVER),
             backward=np.where(fits, backward, NEVER),
             sync=np.where(fits, to_ticks(sync_time(terms, layers, backward_s)), NEVER),
             recomputed=recomputed,
             policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
-        )
-
-    def _terms(self, policy: str, *, first: bool, last: bool) -> StageTerms:
-        """Return the coefficients of all choices in one role."""
-        return stack_terms(
-            [
-                stage_terms(
-                    costs,
-                    self._job,
-                    self._framework,
-                    policy=policy,
-                    num_replicas=self.family.num_replicas,
-                    zero_stage=self.family.zero_stage,
-                    first=first,
-                    last=last,
-                )
-                for costs in self._costs
-            ]
         )
 
 

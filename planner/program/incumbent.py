@@ -35,9 +35,7 @@ def uniform_starts(space: Space, table: Table, stages: NDArray[np.int64]) -> Ite
 
 def _uniform_times(table: Table, num_stages: int) -> NDArray[np.int64]:
     """Return (position, choice) [ns] with equal layers at every position."""
-    family = table.family
-    held = [family.schedule.in_flight(s, num_stages, family.num_microbatches) for s in range(num_stages)]
-    rows = np.searchsorted(table.in_flights, held)
+    rows = table.rows(num_stages)
     layer = table.num_layers // num_stages - 1
     first = table.prices(first=True, last=num_stages == 1)
     last = table.prices(first=num_stages == 1, last=True)

@@ -68,8 +68,14 @@ class Refiner:
     def price(self, entry: FamilySet) -> Iterator[PipelineSet]:
         """Price a family, look for uniform plans, and yield what can hold the layers, stage count by stage count."""
         space, family = self.space, entry.family
+        left = entry.bounds < self.search.cutoff
+        if not left.all():
+            self.search.close(entry.only(~left), self.search.cutoff)
+            entry = entry.only(left)
+        if not left.any():
+            return
         cutoff, highest = self.search.cutoff, self._highest(family, float(entry.rests.min()))
-        table = space.table(family, highest)
+        table = space.table(family, highest, entry.stages.tolist())
         usage, capacity = space.usage[:, list(family.restriction.choices)], space.capacity // family.num_replicas
         counts = self._held_counts(table, entry.stages)
         paces, rests, prices = table_bounds(table, counts, usage, capacity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ class FamilySet:
     """[ns] bounds on the slowest stage."""
     rests: Floats
     """[ns] bounds on the part of the step beside (M - 1) tau."""
+
+    def only(self, kept: NDArray[np.bool_]) -> FamilySet:
+        """Return the pipelines with those numbers of stages that are `kept`."""
+        return replace(self, stages=self.stages[kept], paces=self.paces[kept], rests=self.rests[kept])
 
     @property
     def bounds(self) -> Floats:

@@ -220,9 +220,8 @@ class Exhaustive:
         batch, most = asked.job.global_batch, min(asked.model.num_layers, asked.cluster.num_devices)
         asked_schedule = [c.value for c in asked.job.constraints if c.subject == "schedule"]
         schedules = [(name, 1) for name in ("1f1b", "gpipe") if self._allowed("vpp", 1)]
-        divisors = [v for v in range(2, 9) if asked.model.num_layers % v == 0 and self._allowed("vpp", v)]
-        schedules += [("interleaved", v) for v in divisors]
-        schedules = [listed for listed in schedules if not asked_schedule or listed[0] in asked_schedule]
+        schedules += [("interleaved", v) for v in self._chunk_counts() if self._allowed("vpp", v)]
+        schedules = [listed for listed in schedules if set(asked_schedule) <= {listed[0]}]
         schedules = [listed for listed in schedules if can is None or listed[0] in can.schedules]
         recomputes = self._recomputes()
         for replicas in (d for d in range(1, batch + 1) if batch % d == 0 and self._allowed("dp", d)):
@@ -245,6 +244,17 @@ class Exhaustive:
                             stages > 1 and count % stages == 0 and stages * chunks <= asked.model.num_layers
                         ):
                             yield Setting(schedule, zero, replicas, samples, count, stages, recompute, chunks)
+
+    def _chunk_counts(self) -> list[int]:
+        """Return all numbers of chunks that the layers allow if a constraint names some, else only the fewest.
+
+        Of the few layers of these problems no larger number is searched unasked.
+        """
+        written = [c for c in self.asked.job.constraints if c.subject == "vpp"]
+        named = any(c.operator in ("=", ">=") and c.value != "1" for c in written)
+        total = self.asked.model.num_layers
+        counts = [v for v in range(2, total) if total % v == 0]
+        return counts if named else counts[:1]
 
     def _recomputes(self) -> list[str]:
         """Return ``any``, or the uniform policies if the job names some or the target carries no others."""
