@@ -125,7 +125,7 @@ def _names_chunks(job: Job) -> bool:
 
 
 def _worthwhile(chunks: list[int], num_layers: int) -> list[int]:
-    """Return the numbers of chunks that are worth a family each: the fewest, and the most with which 8 stages are equal.
+    """Return the numbers of chunks that are worth a family each: the fewest, and the most that let 8 be equal.
 
     More chunks fill and drain faster and hold less; fewer leave more ways to give stages unlike numbers of layers.
     """

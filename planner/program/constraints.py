@@ -119,16 +119,20 @@ def uneven_pace(variables: Variables) -> None:
             variables.model.add(chunks * variables.tau >= longest + rest)
 
 
-def turn_stall(variables: Variables) -> None:
-    """Z >= sum_s t_s + sum_s (x_s + y_s) + X + Y - P tau: a round of P passes waits for the way round all stages.
+def turn_pace(variables: Variables) -> None:
+    """2 P tau >= sum_s t_s + sum_s (x_s + y_s) + X + Y where w_0 < M v; X, Y lead from the last position to the first.
 
-    X and Y lead from the last position to the first; without chunks nothing goes round.
+    Once round all stages and back, a micro-batch is 2 P passes later; without chunks nothing goes round.
     """
-    sub, ring = variables.sub, variables.senders
-    if sub.virtual_stages > 1:
-        stages = sum(variables.amount(position, "time") for position in range(sub.num_stages))
-        hops = sum(variables.hop(position, way) for position in ring for way in (0, 1))
-        variables.model.add(variables.stall >= stages + hops - sub.num_stages * variables.tau)
+    sub = variables.sub
+    if sub.virtual_stages > 1 and sub.in_flight[0] < sub.num_passes:
+        variables.model.add(2 * sub.num_stages * variables.tau >= variables.turn())
+
+
+def turn_stall(variables: Variables) -> None:
+    """Z >= sum_s t_s + sum_s (x_s + y_s) + X + Y - P tau: a round of P passes waits for the way round all stages."""
+    if variables.sub.virtual_stages > 1:
+        variables.model.add(variables.stall >= variables.turn() - variables.sub.num_stages * variables.tau)
 
 
 def sync_end(variables: Variables) -> None:
@@ -151,6 +155,7 @@ CONSTRAINTS: tuple[Callable[[Variables], None], ...] = (
     link_pace,
     cycle_pace,
     uneven_pace,
+    turn_pace,
     turn_stall,
     sync_end,
 )

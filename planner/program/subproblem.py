@@ -11,8 +11,9 @@ time of the forward and backward transfer to the next stage; w_s: passes in flig
 Where a stage has v chunks, a pass is of one chunk, M v takes the place of M, n counts slices of v layers, and with X, Y
 from the last position to the first, and d_e what embedding or head add to one chunk beyond the mean,
 
-    tau >= X, Y;   v tau >= t_e + d_e + (v - 1) t_s     for the ends e and every s other than e
-    step also holds (v - 1) max(0, sum_s t_s + sum_s (x_s + y_s) + X + Y - P tau)
+    turn = sum_s t_s + sum_s (x_s + y_s) + X + Y
+    tau >= X, Y;   2 P tau >= turn if w_0 < M v;   v tau >= t_e + d_e + (v - 1) t_s for the ends e, every s other than e
+    step also holds (v - 1) max(0, turn - P tau)
 """
 
 from __future__ import annotations
@@ -172,8 +173,11 @@ def objectives(sub: Subproblem, choices: NDArray[np.int64], layers: NDArray[np.i
     rest = fill + (sync - behind).max(axis=1)
     if sub.virtual_stages > 1:
         around = sub.hops[:, choices[:, -1], choices[:, 0]]
+        turn = fill + around.sum(axis=0)
         tau = np.maximum.reduce([tau, *around, _uneven_paces(sub, choices, forward + backward)])
-        stall = np.maximum(0, fill + around.sum(axis=0) - sub.num_stages * tau)
+        if sub.in_flight[0] < sub.num_passes:
+            tau = np.maximum(tau, -(-turn // (2 * sub.num_stages)))
+        stall = np.maximum(0, turn - sub.num_stages * tau)
         rest += (sub.virtual_stages - 1) * stall
     return np.where(fits, (sub.num_passes - 1) * tau + rest, NEVER)
 

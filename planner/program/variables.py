@@ -88,6 +88,11 @@ class Variables:
             return int(table[pairs[0]])
         return weighted((table[pair], self.joints[(position, *pair)]) for pair in pairs)
 
+    def turn(self) -> Linear:
+        """Return the time [ns] of a pass of every position each way with all transfers, that from last to first too."""
+        stages = sum(self.amount(position, "time") for position in range(self.sub.num_stages))
+        return stages + sum(self.hop(position, way) for position in self.senders for way in (0, 1))
+
     def assignment(self, solver: cp_model.CpSolver) -> Assignment:
         """Read the plan that the solver found."""
         found = sorted(column for column, variable in self.taken.items() if solver.boolean_value(variable))

@@ -20,7 +20,7 @@ def _blocker(num_stages: int, num_microbatches: int) -> str:
     if num_stages < 2:
         return "needs at least 2 stages"
     if num_microbatches % num_stages:
-        return f"needs micro-batches in groups of {num_stages}, the number of stages; {num_microbatches} are none"
+        return f"needs micro-batches in groups of {num_stages}, one a stage; {num_microbatches} are no whole groups"
     return ""
 
 

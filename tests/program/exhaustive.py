@@ -154,7 +154,12 @@ def bottlenecks(plans: Plans) -> Floats:
                 if heavy == (0, setting.stages - 1)[edge]:
                     longest = time[:, heavy] + plans.uneven[:, edge]
                     tau = np.maximum(tau, (longest + (setting.chunks - 1) * time[:, other]) / setting.chunks)
-    return np.maximum(tau, plans.around.max(axis=1)) if setting.chunks > 1 else tau
+    if setting.chunks > 1:
+        tau = np.maximum(tau, plans.around.max(axis=1))
+        if setting.held(0) < setting.passes:
+            turn = time.sum(axis=1) + (ahead + back).sum(axis=1) + plans.around.sum(axis=1)
+            tau = np.maximum(tau, turn / (2 * setting.stages))
+    return tau
 
 
 class Exhaustive:
