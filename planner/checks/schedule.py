@@ -41,9 +41,8 @@ def _chunk_problems(plan: Plan) -> list[Problem]:
         return [Problem("virtual_stages", f"is {chunks}; must be at least 1")]
     if listed.with_chunks is None and chunks > 1:
         able = ", ".join(other.name for other in SCHEDULES if other.with_chunks)
-        return [
-            Problem("virtual_stages", f"is {chunks}; schedule {plan.schedule} has one chunk a stage, others {able}")
-        ]
+        message = f"is {chunks}; schedule {plan.schedule} has one chunk a stage; {able} has several"
+        return [Problem("virtual_stages", message)]
     if listed.with_chunks is not None and chunks == 1:
         return [Problem("virtual_stages", f"is 1; schedule {plan.schedule} needs 2 or more chunks a stage")]
     reason = listed.blocker(plan.num_stages, plan.num_microbatches)

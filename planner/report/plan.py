@@ -204,21 +204,24 @@ def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
     shown = outcome.alternatives[:RUNNERS_UP]
     if not shown:
         return []
-    head = ["pp", "dp", "tp", "mbs", "ZeRO", "step", "slower", "lost because"]
-    rows = [_runner_up(one, outcome.prediction.step_time) for one in shown]
+    head = ["pp", "vpp", "dp", "tp", "mbs", "ZeRO", "step", "slower", "lost because"]
+    chunked = any(plan.virtual_stages > 1 for plan in (outcome.plan, *(one.plan for one in shown)))
+    rows = [_runner_up(one, outcome.prediction.step_time, chunked=chunked) for one in shown]
     rows = wrapped_rows(head, rows, width, indent=2)
     return [
         "",
         "runners-up (the best that the search met of each kind, not each the best there is)",
-        *table(head, rows, right="pp,dp,tp,mbs,ZeRO,step,slower", indent=2),
+        *table(head, rows, right="pp,vpp,dp,tp,mbs,ZeRO,step,slower", indent=2),
     ]
 
 
-def _runner_up(one: Alternative, best: float) -> list[str]:
+def _runner_up(one: Alternative, best: float, *, chunked: bool) -> list[str]:
+    """Return the cells of a row; that of the chunks is empty where no plan has several."""
     plan = one.plan
     tensor = list(dict.fromkeys(stage.strategy.degree("tp") for stage in plan.stages))
     return [
         str(plan.num_stages),
+        str(plan.virtual_stages) if chunked else "",
         str(plan.num_replicas),
         "/".join(map(str, tensor)),
         str(plan.micro_batch),
