@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice, allows, find_choices
 from planner.candidates.families import Family, find_families
-from planner.candidates.table import NEVER, Table, Ticks, stack_terms, to_ticks
+from planner.candidates.prices import NEVER, Ticks
+from planner.candidates.table import Table, stack_terms, to_ticks
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster

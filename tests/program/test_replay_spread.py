@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from exhaustive import Exhaustive
 
 from builders import constraints, drawn
@@ -43,14 +44,11 @@ def ratios() -> Iterator[tuple[float, float]]:
 
 
 def test_the_objective_is_near_the_replay() -> None:
-    """On some 500 pipelines: what docs/formulation.md says of mean, quantiles and extremes."""
+    """What docs/formulation.md says of number, means, quantiles and extremes."""
     found = np.array(list(ratios()))
-    assert len(found) > 450
     ratio, near = found[:, 0], found[:, 1] < 0.3
     quick, slow = ratio[near], ratio[~near]
-    assert abs(quick.mean() - 1.01) < 0.01
-    assert quick.min() > 0.93
-    assert np.quantile(quick, 0.05) > 0.98
-    assert quick.max() < 1.25
-    assert abs(slow.mean() - 0.99) < 0.02
-    assert np.quantile(slow, 0.05) > 0.88
+    assert len(found) == 580
+    assert (quick.mean(), slow.mean()) == pytest.approx((1.018, 0.989), abs=1e-3)
+    assert np.quantile(quick, [0, 0.05, 0.95, 1]) == pytest.approx([0.968, 0.994, 1.108, 1.207], abs=1e-3)
+    assert np.quantile(slow, [0, 0.05, 0.95]) == pytest.approx([0.686, 0.882, 1.064], abs=1e-3)
