@@ -219,6 +219,9 @@ def _some_constraints(draw: random.Random) -> tuple[str, ...]:
         "recompute != full",
         "schedule = gpipe",
         "schedule = 1f1b",
+        "schedule = interleaved",
+        "vpp <= 1",
+        "vpp >= 2",
         "devices <= 3",
         "group g0 unused",
     )

@@ -138,7 +138,8 @@ def _precision(run: Run, group: DeviceGroup) -> str:
 
 
 def _degrees(run: Run) -> Degrees:
-    assert run.gpus and run.mbs, "runs without these are not judged"
+    assert run.gpus is not None, "runs without it are not judged"
+    assert run.mbs is not None, "runs without it are not judged"
     tensor, stages, context = run.tp or 1, run.pp or 1, run.cp or 1
     replicas = run.dp or run.gpus // (tensor * stages * context)
     if tensor * stages * context * replicas != run.gpus:

@@ -31,13 +31,13 @@ def shape(run: Run) -> Model:
 
 
 def _build(run: Run, *, gated: bool, tied: bool) -> Model:
-    assert run.layers and run.hidden and run.heads and run.seq, "runs without these are not judged"
-    hidden, vocabulary = run.hidden, run.vocab or VOCABULARY
+    layers, hidden, heads, sequence = (value or 1 for value in (run.layers, run.hidden, run.heads, run.seq))
+    vocabulary = run.vocab or VOCABULARY
     body = TransformerLayer(
         hidden=hidden,
-        num_heads=run.heads,
-        num_kv_heads=run.kv_heads or run.heads,
-        head_dim=hidden // run.heads,
+        num_heads=heads,
+        num_kv_heads=run.kv_heads or heads,
+        head_dim=hidden // heads,
         ffn=run.ffn or 4 * hidden,
         gated=gated,
         norm_parameters=2 * hidden,
@@ -48,9 +48,9 @@ def _build(run: Run, *, gated: bool, tied: bool) -> Model:
         embedding=Embedding(hidden=hidden, vocabulary=vocabulary),
         body=body,
         head=Head(hidden=hidden, vocabulary=vocabulary, tied=tied, norm_parameters=hidden),
-        num_layers=run.layers,
+        num_layers=layers,
         hidden=hidden,
-        max_sequence=run.seq,
+        max_sequence=sequence,
         tied=tied,
         spec=(),
     )

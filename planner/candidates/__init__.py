@@ -2,8 +2,9 @@
 
 from planner.candidates.choices import Choice
 from planner.candidates.families import Family, Restriction
+from planner.candidates.prices import BASE_POLICIES, NEVER, Positions, Prices
 from planner.candidates.space import Slots, Space, find_space
-from planner.candidates.table import BASE_POLICIES, NEVER, Positions, Prices, Table
+from planner.candidates.table import Table
 
 __all__ = [
     "BASE_POLICIES",

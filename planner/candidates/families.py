@@ -26,9 +26,15 @@ class Restriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A schedule, a ZeRO stage, a number of replicas, a micro-batch and a restriction."""
+    """A schedule, a ZeRO stage, a number of replicas, a micro-batch and a restriction.
+
+    Where a stage has v chunks, each holds the same number of layers, and everything is counted in what one chunk does:
+    v passes for a micro-batch, and slices of v layers, one in each chunk. With one chunk these are micro-batches and
+    layers. A pipeline of P stages, M v passes and L / v slices is then priced and bounded like any other.
+    """
 
     schedule: Schedule
+    """With its number of chunks."""
     zero_stage: int
     num_replicas: int
     micro_batch: int
@@ -37,6 +43,22 @@ class Family:
     pipelined: bool
     """Whether the family holds pipelines of several stages, or a single stage."""
 
+    @property
+    def num_passes(self) -> int:
+        """M v: passes of a stage each way in one step."""
+        return self.num_microbatches * self.schedule.virtual_stages
+
+    def num_slices(self, num_layers: int) -> int:
+        """Return L / v."""
+        return num_layers // self.schedule.virtual_stages
+
+
+CHUNKS_MAX = 8
+"""Chunks of a stage up to which pipelines are searched, where no constraint names a number."""
+EQUAL_STAGES = 8
+"""Stages that such pipelines often have, 8, 16, ...: what more chunks than the fewest must leave possible with equal
+layers."""
+
 
 def divisors(number: int) -> list[int]:
     """Return the divisors of `number`, ascending."""
@@ -44,7 +66,12 @@ def divisors(number: int) -> list[int]:
 
 
 def find_families(
-    choices: tuple[Choice, ...], job: Job, framework: Framework, target: Framework | None, num_devices: int
+    choices: tuple[Choice, ...],
+    job: Job,
+    framework: Framework,
+    target: Framework | None,
+    num_devices: int,
+    num_layers: int,
 ) -> Iterator[Family]:
     """Yield every family that the job, its constraints and the target allow.
 
@@ -52,7 +79,7 @@ def find_families(
     be priced wrongly. A constraint on them lifts that. Where no two ranks share weights, ZeRO stages are all the same.
     """
     smallest = min(choice.width for choice in choices)
-    schedules = [schedule for schedule in SCHEDULES if _schedule_allowed(schedule, job, target)]
+    schedules = list(_schedules(job, target, num_layers))
     for restriction, schedule in product(_restrictions(choices, job, target), schedules):
         for replicas in divisors(job.global_batch):
             if replicas * smallest > num_devices or not allows(job.constraints, "dp", replicas):
@@ -67,8 +94,8 @@ def find_families(
                     if not _context_allowed(zero.stage, restriction, choices, target, pipelined=pipelined):
                         continue
                     alone = not pipelined or replicas * samples == job.global_batch
-                    if alone and schedule.name != schedules[0].name:
-                        continue  # one stage or one micro-batch: every schedule is the same
+                    if _needless(schedule, schedules[0], alone=alone, pipelined=pipelined):
+                        continue
                     yield Family(
                         schedule=schedule,
                         zero_stage=zero.stage,
@@ -78,6 +105,38 @@ def find_families(
                         restriction=restriction,
                         pipelined=pipelined,
                     )
+
+
+def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bool) -> bool:
+    """Tell whether the first schedule says it all: of one stage or one micro-batch every schedule is the same."""
+    return (alone and schedule != first) or (not pipelined and bool(schedule.blocker(1, 1)))
+
+
+def _schedules(job: Job, target: Framework | None, num_layers: int) -> Iterator[Schedule]:
+    """Yield the schedules that may be used, each with every number of chunks that may be tried."""
+    for listed in SCHEDULES:
+        if not _schedule_allowed(listed, job, target):
+            continue
+        if listed.with_chunks is None:
+            yield from [listed] if allows(job.constraints, "vpp", 1) else []
+            continue
+        possible = [chunks for chunks in divisors(num_layers)[1:] if 2 * chunks <= num_layers]
+        for chunks in possible if _names_chunks(job) else _worthwhile(possible, num_layers):
+            if allows(job.constraints, "vpp", chunks):
+                yield listed.with_chunks(chunks)
+
+
+def _names_chunks(job: Job) -> bool:
+    return any(c.subject == "vpp" and c.operator in {"=", ">="} and c.value != "1" for c in job.constraints)
+
+
+def _worthwhile(chunks: list[int], num_layers: int) -> list[int]:
+    """Return the numbers of chunks that are worth a family each: the fewest, and the most that let 8 be equal.
+
+    More chunks fill and drain faster and hold less; fewer leave more ways to give stages unlike numbers of layers.
+    """
+    equal = [number for number in chunks if number <= CHUNKS_MAX and num_layers // number % EQUAL_STAGES == 0]
+    return sorted({*chunks[:1], *equal[-1:]})
 
 
 def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) -> bool:

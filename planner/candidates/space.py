@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice, allows, find_choices
 from planner.candidates.families import Family, find_families
-from planner.candidates.table import NEVER, Table, Ticks, to_ticks
+from planner.candidates.prices import NEVER, Ticks
+from planner.candidates.table import Table, stack_terms, to_ticks
 from planner.costs.hop import StageEnd, hop_time
-from planner.costs.stage import LayerCosts, layer_costs
+from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
 from planner.domain.job import Constraint, Job
@@ -109,15 +110,17 @@ class Space:
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """All families, in a fixed order."""
-        return tuple(find_families(self.choices, self.job, self.framework, self.target, self.num_devices))
+        asked = (self.job, self.framework, self.target)
+        return tuple(find_families(self.choices, *asked, self.num_devices, self.model.num_layers))
 
-    def stage_counts(self, family: Family) -> range:
+    def stage_counts(self, family: Family) -> list[int]:
         """Return the numbers of stages that the family's pipelines may have."""
         if not family.pipelined:
-            return range(1, 2) if allows(self.job.constraints, "pp", 1) else range(0)
+            return [1] if allows(self.job.constraints, "pp", 1) else []
         smallest = int(self.widths[list(family.restriction.choices)].min())
-        largest = min(self.model.num_layers, self.num_devices // (family.num_replicas * smallest))
-        return range(2, largest + 1)
+        largest = min(family.num_slices(self.model.num_layers), self.num_devices // (family.num_replicas * smallest))
+        blocker = family.schedule.blocker
+        return [stages for stages in range(2, largest + 1) if not blocker(stages, family.num_microbatches)]
 
     def allows_stages(self, num_stages: int) -> bool:
         """Tell whether the job's constraints admit pipelines of `num_stages`."""
@@ -154,25 +157,50 @@ class Space:
     def _hops(self) -> dict[tuple[int, int], Ticks]:
         return {}
 
-    def table(self, family: Family, limit: float = NEVER) -> Table:
+    def terms(self, family: Family, policy: str, first: bool, last: bool) -> StageTerms:
+        """Return the coefficients of all choices of a family in a role, computed once for all schedules."""
+        setting = (family.restriction.choices, family.micro_batch, family.num_replicas, family.zero_stage)
+        key = (*setting, family.pipelined, policy, first, last)
+        if key not in self._terms:
+            terms = [
+                stage_terms(
+                    self.costs(index, family.micro_batch, pipelined=family.pipelined),
+                    self.job,
+                    self.framework,
+                    policy=policy,
+                    num_replicas=family.num_replicas,
+                    zero_stage=family.zero_stage,
+                    first=first,
+                    last=last,
+                )
+                for index in family.restriction.choices
+            ]
+            self._terms[key] = stack_terms(terms)
+        return self._terms[key]
+
+    @cached_property
+    def _terms(self) -> dict[tuple[object, ...], StageTerms]:
+        return {}
+
+    def table(self, family: Family, limit: float = NEVER, stage_counts: Sequence[int] = ()) -> Table:
         """Return the prices of a family, without stages that cannot run within `limit` [ns].
 
-        Its choices are those of its restriction.
+        Its choices are those of its restriction. Pipelines are those of `stage_counts`, or all that there may be.
         """
         indices = list(family.restriction.choices)
         costs = [self.costs(i, family.micro_batch, pipelined=family.pipelined) for i in indices]
         bodies = [cost.body for cost in costs]
         fastest = min(float(body.forward + body.backward) for body in bodies) / NANOSECOND
-        most = max(1, min(self.model.num_layers, int(limit // fastest)))
+        most = max(1, min(family.num_slices(self.model.num_layers), int(limit // fastest)))
         return Table(
             family,
             [self.choices[i] for i in indices],
             costs,
             self.hops(family.num_replicas, family.micro_batch)[:, indices][:, :, indices],
+            partial(self.terms, family),
             self.model,
             self.job,
-            self.framework,
-            max(self.stage_counts(family), default=1),
+            stage_counts or self.stage_counts(family) or [1],
             most,
         )
 

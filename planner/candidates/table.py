@@ -1,14 +1,9 @@
-"""Prices of a family: time, memory and recompute of every choice and number of layers, as arrays.
-
-Axes of the arrays, in this order: micro-batches in flight F (1..), choice, number of layers n (1..L). Times are integer
-nanoseconds, rounded up: a plan is never cheaper than it looks, and a sum of integers is exact.
-"""
+"""Prices of a family: time, memory and recompute of every choice and number of slices, computed role by role."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any, cast
 
 import numpy as np
@@ -16,101 +11,18 @@ from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice
 from planner.candidates.families import Family
+from planner.candidates.prices import BASE_POLICIES, NEVER, Positions, Prices, Ticks
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
     backward_time,
     forward_time,
     stage_memory,
-    stage_terms,
     sync_time,
 )
-from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.units import NANOSECOND
-
-Ticks = NDArray[np.int64]
-"""[ns]"""
-NEVER = 2**60
-"""[ns] the time of what does not fit."""
-BASE_POLICIES = ("none", "selective")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prices:
-    """Prices of stages in one role (first, middle, last or only stage of a pipeline)."""
-
-    forward: Ticks
-    """(F, choice, n); NEVER where the stage does not fit."""
-    backward: Ticks
-    """(F, choice, n) recompute included."""
-    sync: Ticks
-    """(F, choice, n)"""
-    recomputed: NDArray[np.int64]
-    """(F, choice, n) layers that must be fully recomputed."""
-    policy: NDArray[np.int64]
-    """(F, choice, n) index into BASE_POLICIES of the other layers."""
-
-    @cached_property
-    def time(self) -> Ticks:
-        """(F, choice, n) forward and backward."""
-        time: Ticks = np.minimum(self.forward + self.backward, NEVER)
-        return time
-
-
-@dataclass(frozen=True)
-class Positions:
-    """Prices of the positions of one pipeline: arrays over (position, choice, n), stacked when first asked for."""
-
-    first: Prices
-    middle: Prices
-    last: Prices
-    rows: NDArray[np.int64]
-    """(position,) row of the prices that each position reads."""
-    width: int
-    """Largest number of layers of interest."""
-    even: int = 0
-    """The only number of layers allowed; zero if any is."""
-
-    def _stack(self, name: str) -> NDArray[np.int64]:
-        array: NDArray[np.int64] = getattr(self.middle, name)[self.rows, :, : self.width]
-        array[0] = getattr(self.first, name)[self.rows[0], :, : self.width]
-        array[-1] = getattr(self.last, name)[self.rows[-1], :, : self.width]
-        if self.even and name in {"time", "forward", "backward"}:
-            others = np.arange(1, self.width + 1) != self.even
-            array[:, :, others] = NEVER
-        return array
-
-    @cached_property
-    def time(self) -> Ticks:
-        """[ns] forward and backward."""
-        return self._stack("time")
-
-    @cached_property
-    def forward(self) -> Ticks:
-        """[ns]"""
-        return self._stack("forward")
-
-    @cached_property
-    def backward(self) -> Ticks:
-        """[ns]"""
-        return self._stack("backward")
-
-    @cached_property
-    def sync(self) -> Ticks:
-        """[ns]"""
-        return self._stack("sync")
-
-    @cached_property
-    def recomputed(self) -> NDArray[np.int64]:
-        """Fully recomputed layers."""
-        return self._stack("recomputed")
-
-    @cached_property
-    def policy(self) -> NDArray[np.int64]:
-        """Index into BASE_POLICIES of the other layers."""
-        return self._stack("policy")
 
 
 class Table:
@@ -122,26 +34,28 @@ class Table:
         choices: Sequence[Choice],
         costs: Sequence[LayerCosts],
         hops: Ticks,
+        terms: Callable[[str, bool, bool], StageTerms],
         model: Model,
         job: Job,
-        framework: Framework,
-        max_stages: int,
+        stage_counts: Sequence[int],
         max_layers: int,
     ) -> None:
-        """Price nothing yet: keep what prices are made of; stages of more than `max_layers` are of no interest."""
+        """Price nothing yet: keep what prices are made of.
+
+        `terms` are asked with base policy, first and last. More than `max_layers` slices are of no interest.
+        """
         self.family = family
         self.choices = choices
-        self._costs = costs
+        self._costs, self._terms = costs, terms
         self.hops = hops
         """(2, choice, choice) [ns]: forward and backward transfer from the row's choice to the column's."""
-        self.num_layers, self.max_layers = model.num_layers, max_layers
-        self._job, self._framework = job, framework
+        self.num_layers, self.max_layers = family.num_slices(model.num_layers), max_layers
+        """Slices of the model, and the most that a stage of interest has."""
+        self._job = job
         self._roles: dict[tuple[bool, bool], Prices] = {}
-        stages = range(max_stages)
-        in_flight = family.schedule.in_flight
-        held = {in_flight(stage, max_stages, family.num_microbatches) for stage in stages}
-        self.in_flights = np.arange(1, max(held) + 1) if len(held) > 1 else np.array([max(held)])
-        """(F,) the in-flight counts that are priced."""
+        self._stage_counts = stage_counts
+        self.in_flights = np.array(in_flight_counts(family, stage_counts))
+        """(F,) the in-flight counts of any position, ascending."""
 
     def prices(self, *, first: bool, last: bool) -> Prices:
         """Return the prices of a role."""
@@ -153,12 +67,11 @@ class Table:
     def positions(self, num_stages: int, limit: float = NEVER) -> Positions:
         """Return the prices of a pipeline of `num_stages`, up to the layers that may run within `limit` [ns]."""
         family = self.family
-        held = [family.schedule.in_flight(s, num_stages, family.num_microbatches) for s in range(num_stages)]
-        rows = np.searchsorted(self.in_flights, held)
         first = self.prices(first=True, last=num_stages == 1)
         last = self.prices(first=num_stages == 1, last=True)
         middle = self.prices(first=False, last=False) if num_stages > 2 else first
-        used = ((first, rows[0]), (middle, rows.min()), (last, rows[-1]))
+        rows = self.rows(num_stages)
+        used = [(first, rows[0]), (last, rows[-1]), *([(middle, rows[1:-1].min())] if num_stages > 2 else [])]
         most = max(int((prices.time[row] <= limit).any(axis=0).sum()) for prices, row in used)
         width = max(1, min(self.num_layers - num_stages + 1, most))
         return Positions(
@@ -167,8 +80,34 @@ class Table:
             last=last,
             rows=rows,
             width=width,
+            uneven=np.stack([self._uneven(first=end == 0, last=end == 1) for end in (0, 1)]),
             even=self.num_layers // num_stages if family.restriction.even_layers else 0,
         )
+
+    def rows(self, num_stages: int) -> NDArray[np.int64]:
+        """Return (position,) the row of the prices of its role that each position of a pipeline reads."""
+        in_flight, batches, last = self.family.schedule.in_flight, self.family.num_microbatches, num_stages - 1
+        held = [in_flight(stage, num_stages, batches) for stage in range(num_stages)]
+        rows = np.searchsorted(self.in_flights, held)
+        for stage in {0, last}:
+            rows[stage] = self.prices(first=stage == 0, last=stage == last).row(held[stage])
+        return rows
+
+    def _role_in_flights(self, *, first: bool, last: bool) -> NDArray[np.int64]:
+        """Return the in-flight counts that a stage in a role may have, ascending."""
+        if first == last:
+            return self.in_flights
+        in_flight, batches = self.family.schedule.in_flight, self.family.num_microbatches
+        held = {in_flight(0 if first else stages - 1, stages, batches) for stages in self._stage_counts}
+        return np.array(sorted(held))
+
+    def _uneven(self, *, first: bool, last: bool) -> Ticks:
+        """Return (choice,) [ns] by which the chunk with the embedding or the head takes longer than the mean."""
+        chunks = self.family.schedule.virtual_stages
+        if chunks == 1:
+            return np.zeros(len(self.choices), dtype=np.int64)
+        terms = self._terms("none", first, last)
+        return to_ticks((1 - 1 / chunks) * (terms.forward_edge + terms.backward_edge))[:, 0]
 
     def _price(self, *, first: bool, last: bool) -> Prices:
         """Price a role under each base policy and keep the faster one for every stage."""
@@ -181,10 +120,11 @@ class Table:
         for other in priced[1:]:
             better = other.time < best.time
             best = Prices(
+                in_flights=best.in_flights,
                 **{
                     field.name: np.where(better, getattr(other, field.name), getattr(best, field.name))
-                    for field in fields(Prices)
-                }
+                    for field in fields(Prices)[1:]
+                },
             )
         return best
 
@@ -194,33 +134,23 @@ class Table:
         return bool(kept["selective"] < kept["none"])
 
     def _price_policy(self, policy: str, *, first: bool, last: bool) -> Prices:
-        family, forced = self.family, self.family.restriction.recompute
-        terms = stack_terms(
-            [
-                stage_terms(
-                    costs,
-                    self._job,
-                    self._framework,
-                    policy=policy,
-                    num_replicas=family.num_replicas,
-                    zero_stage=family.zero_stage,
-                    first=first,
-                    last=last,
-                )
-                for costs in self._costs
-            ]
-        )
-        layers = np.arange(1, self.max_layers + 1)
+        forced = self.family.restriction.recompute
+        terms = self._terms(policy, first, last)
+        chunks = self.family.schedule.virtual_stages
+        layers = chunks * np.arange(1, self.max_layers + 1)
         limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
-        in_flight = self.in_flights[:, None, None]
-        recomputed = recompute_needed(terms, layers, in_flight, limits, forced)
+        in_flights = self._role_in_flights(first=first, last=last)
+        held = in_flights[:, None, None] / chunks
+        recomputed = recompute_needed(terms, layers, held, limits, forced, chunks)
         fits = recomputed <= layers
         recomputed = np.minimum(recomputed, layers)
         backward_s = backward_time(terms, layers, recomputed)
-        forward = np.broadcast_to(to_ticks(forward_time(terms, layers)), fits.shape)
+        forward = np.broadcast_to(to_ticks(forward_time(terms, layers) / chunks), fits.shape)
+        backward = to_ticks(backward_s / chunks)
         return Prices(
+            in_flights=in_flights,
             forward=np.where(fits, forward, NEVER),
-            backward=np.where(fits, to_ticks(backward_s), NEVER),
+            backward=np.where(fits, backward, NEVER),
             sync=np.where(fits, to_ticks(sync_time(terms, layers, backward_s)), NEVER),
             recomputed=recomputed,
             policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
@@ -234,15 +164,31 @@ def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
     return StageTerms(**cast("dict[str, Any]", arrays), parts_layer=(), parts_edge=())
 
 
+def in_flight_counts(family: Family, stage_counts: Sequence[int]) -> list[int]:
+    """Return in-flight counts, ascending, among them those of all positions of pipelines of `stage_counts` stages."""
+    in_flight, batches = family.schedule.in_flight, family.num_microbatches
+    if family.schedule.virtual_stages > 1:
+        return sorted({in_flight(stage, stages, batches) for stages in stage_counts for stage in range(stages)})
+    longest = max(stage_counts)
+    held = {in_flight(stage, longest, batches) for stage in range(longest)}
+    return list(range(1, max(held) + 1)) if len(held) > 1 else list(held)
+
+
 def recompute_needed(
-    terms: StageTerms, layers: NDArray[np.int64], in_flight: NDArray[np.int64], limits: NDArray[np.float64], forced: str
+    terms: StageTerms,
+    layers: NDArray[np.int64],
+    in_flight: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    forced: str,
+    chunks: int = 1,
 ) -> NDArray[np.int64]:
     """Return (F, choice, n): the fewest recomputed layers with which the stage fits, more than n if none do.
 
     Memory falls by (kept - kept_recomputed) F with each recomputed layer, and rises once by the live layer. Fewer
-    recomputed layers are always faster, so no other count need be priced.
+    recomputed layers are always faster, so no other count need be priced. All chunks recompute the same number of
+    layers, which Megatron-LM's --recompute-num-layers gives for each.
     """
-    never = layers + 1
+    never = layers + chunks
 
     def needed(count: NDArray[np.int64]) -> NDArray[np.float64]:
         memory: NDArray[np.float64] = sum(size for _, size in stage_memory(terms, layers, count, in_flight))
@@ -255,11 +201,11 @@ def recompute_needed(
     if forced == "full":
         return np.where(needed(layers) <= 0, layers, never)
     saving = np.maximum((terms.kept_layer - terms.kept_recomputed) * in_flight, 1e-9)
-    count = np.ceil((excess + terms.live_layer) / saving)
-    count = np.where(excess <= 0, 0, np.clip(count, 1, never)).astype(np.int64)
-    # Rounding in the division may be one layer short; one more is then enough.
+    count = chunks * np.ceil((excess + terms.live_layer) / (chunks * saving))
+    count = np.where(excess <= 0, 0, np.clip(count, chunks, never)).astype(np.int64)
+    # Rounding in the division may be one layer a chunk short; one more is then enough.
     short = (count > 0) & (count <= layers) & (needed(count) > 0)
-    return np.where(short, count + 1, count)
+    return np.where(short, count + chunks, count)
 
 
 def to_ticks(seconds: object) -> Ticks:

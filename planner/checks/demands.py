@@ -30,6 +30,7 @@ def _values(constraint: Constraint, plan: Plan) -> Iterator[int | str]:
     subject = constraint.subject
     whole: dict[str, int | str] = {
         "pp": plan.num_stages,
+        "vpp": plan.virtual_stages,
         "dp": plan.num_replicas,
         "zero": plan.zero_stage,
         "micro_batch": plan.micro_batch,

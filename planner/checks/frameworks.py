@@ -15,7 +15,11 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
     can = framework.can
     uneven = (
         (can.tensor_parallel, any(stage.strategy.degree("tp") > 1 for stage in plan.stages), "tensor parallelism"),
-        (can.uneven_layers, _differ(stage.num_layers for stage in plan.stages), "stages with unlike numbers of layers"),
+        (
+            can.uneven_layers,
+            _differ(size for stage in plan.stages for size in stage.chunk_sizes),
+            "stages with unlike numbers of layers",
+        ),
         (
             can.uneven_tensor_parallel,
             _differ(stage.strategy.degree("tp") for stage in plan.stages),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.checks.base import Check, Context
 from planner.errors import Problem
 
@@ -10,21 +12,38 @@ def _check(context: Context) -> tuple[Problem, ...]:
     last = context.model.num_layers - 1
     if not context.plan.stages:
         return (Problem("stages", f"there is no stage; one or more must run layers 0 to {last}"),)
-    problems = []
-    following = 0
-    for place, stage in context.places():
-        if stage.first_layer != following:
-            trouble = "leaves out" if stage.first_layer > following else "repeats"
-            message = f"is {stage.first_layer}, which {trouble} layers; must be {following}"
-            problems.append(Problem(f"{place}.first_layer", message))
-        if stage.last_layer < stage.first_layer:
-            message = f"is {stage.last_layer}; must be at least first_layer, which is {stage.first_layer}"
-            problems.append(Problem(f"{place}.last_layer", message))
-        following = stage.last_layer + 1
-    if following != last + 1:
+    wanted = context.plan.virtual_stages
+    problems = [
+        Problem(f"{place}.chunks", f"are {len(stage.chunks)}; must be {wanted}, the virtual stages of the plan")
+        for place, stage in context.places()
+        if len(stage.chunks) != wanted
+    ]
+    following, final = 0, ""
+    for first_place, first, last_place, end in () if problems else _runs(context):
+        if first != following:
+            trouble = "leaves out" if first > following else "repeats"
+            problems.append(Problem(first_place, f"is {first}, which {trouble} layers; must be {following}"))
+        if end < first:
+            problems.append(Problem(last_place, f"is {end}; must be at least first_layer, which is {first}"))
+        following, final = end + 1, last_place
+    if final and following != last + 1:
         message = f"is {following - 1}; must be {last}, the last of the model's {last + 1} layers"
-        problems.append(Problem(f"stages[{len(context.plan.stages) - 1}].last_layer", message))
+        problems.append(Problem(final, message))
     return tuple(problems)
+
+
+def _runs(context: Context) -> Iterator[tuple[str, int, str, int]]:
+    """Yield the place and the layer of both ends of every run of layers, in the order in which they follow one another.
+
+    The first chunks of all stages come first, then all second ones, and so on.
+    """
+    for chunk in range(context.plan.virtual_stages):
+        for place, stage in context.places():
+            first, last = stage.chunks[chunk]
+            if chunk:
+                yield f"{place}.chunks[{chunk}]", first, f"{place}.chunks[{chunk}]", last
+            else:
+                yield f"{place}.first_layer", first, f"{place}.last_layer", last
 
 
 LAYERS = Check(name="layers", summary="every layer runs exactly once, in order", check=_check)

@@ -66,6 +66,7 @@ ATTENTION_KERNELS = {
 }
 """Name, as in published runs -> kernel."""
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormKernel:
     """An implementation of norms, and of the rotary positions that usually come with it."""
@@ -81,7 +82,10 @@ class NormKernel:
 
 NORM_KERNELS = {
     "fused": NormKernel(
-        passes=1.0, kept=2.0, kept_rotary=0.0, source="Korthikanti et al. 2022: 10 bytes a channel outside of the products"
+        passes=1.0,
+        kept=2.0,
+        kept_rotary=0.0,
+        source="Korthikanti et al. 2022: 10 bytes a channel outside of the products",
     ),
     "triton": NormKernel(
         passes=1.0, kept=13.0, kept_rotary=3.2, source="nanotron runs (H100): reserved memory, 19 bytes a channel"

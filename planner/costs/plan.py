@@ -37,12 +37,20 @@ class StageCost:
     memory: tuple[tuple[str, Bytes], ...]
     parts: tuple[tuple[str, Seconds], ...]
     """Forward and backward time of one micro-batch by what it is spent on."""
-    in_flight: int
+    in_flight: float
+    """Micro-batches whose activations are held at once."""
+    chunks: tuple[tuple[Seconds, Seconds], ...] = ()
+    """(forward, backward) of each chunk for one micro-batch; empty if the stage is one chunk."""
+
+    @property
+    def passes(self) -> tuple[tuple[Seconds, Seconds], ...]:
+        """(forward, backward) of each pass that a micro-batch makes on the stage."""
+        return self.chunks or ((self.forward, self.backward),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """Transfers of one micro-batch between a stage and the next."""
+    """Transfers of one micro-batch between a stage and the next, or from the last one back to the first."""
 
     forward: Seconds
     backward: Seconds
@@ -54,7 +62,24 @@ class PlanCost:
 
     stages: tuple[StageCost, ...]
     hops: tuple[Hop, ...]
+    """Between a stage and the next."""
     step_overhead: Seconds
+    wrap: Hop | None = None
+    """From the last stage to the first one's next chunk; None if a micro-batch passes the stages once."""
+
+    @property
+    def passes(self) -> tuple[tuple[Seconds, Seconds], ...]:
+        """(forward, backward) of one micro-batch on every chunk, in the order of the layers."""
+        rounds = zip(*(stage.passes for stage in self.stages), strict=True)
+        return tuple(times for chunks in rounds for times in chunks)
+
+    @property
+    def joints(self) -> tuple[Hop, ...]:
+        """The transfers between the chunks of `passes`."""
+        if self.wrap is None:
+            return self.hops
+        once = (*self.hops, self.wrap)
+        return (once * len(self.stages[0].passes))[:-1]
 
 
 def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework) -> PlanCost:
@@ -69,9 +94,11 @@ def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: F
             forward=hop_time(here, there, cluster, model, job, framework, plan.micro_batch),
             backward=hop_time(there, here, cluster, model, job, framework, plan.micro_batch),
         )
-        for here, there in pairwise(ends)
+        for here, there in pairwise([*ends, ends[0]])
     )
-    return PlanCost(stages=stages, hops=hops, step_overhead=framework.step_overhead)
+    *between, around = hops
+    wrap = around if plan.virtual_stages > 1 else None
+    return PlanCost(stages=stages, hops=tuple(between), step_overhead=framework.step_overhead, wrap=wrap)
 
 
 def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job, framework: Framework) -> StageCost:
@@ -88,7 +115,8 @@ def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job
         first=index == 0,
         last=index == plan.num_stages - 1,
     )
-    in_flight = schedule(plan.schedule).in_flight(index, plan.num_stages, plan.num_microbatches)
+    listed = schedule(plan.schedule, plan.virtual_stages)
+    in_flight = listed.held(index, plan.num_stages, plan.num_microbatches)
     layers, recomputed = stage.num_layers, stage.num_recomputed
     backward = float(backward_time(terms, layers, recomputed))
     return StageCost(
@@ -98,6 +126,26 @@ def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job
         memory=tuple((name, float(size)) for name, size in stage_memory(terms, layers, recomputed, in_flight)),
         parts=_parts(terms, stage),
         in_flight=in_flight,
+        chunks=_chunks(terms, stage, plan.virtual_stages, first=index == 0),
+    )
+
+
+def _chunks(
+    terms: StageTerms, stage: Stage, virtual_stages: int, *, first: bool
+) -> tuple[tuple[Seconds, Seconds], ...]:
+    """Return (forward, backward) of each chunk: the first stage's first has the embedding, the last's last the head.
+
+    Recomputed layers are spread over the chunks as the layers are.
+    """
+    if virtual_stages == 1:
+        return ()
+    share, edge = stage.num_recomputed / stage.num_layers, 0 if first else virtual_stages - 1
+    return tuple(
+        (
+            float(forward_time(terms, layers, float(chunk == edge))),
+            float(backward_time(terms, layers, share * layers, float(chunk == edge))),
+        )
+        for chunk, layers in enumerate(stage.chunk_sizes)
     )
 
 

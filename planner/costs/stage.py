@@ -156,14 +156,14 @@ def _tied_sync(costs: LayerCosts, exchange: Exchange) -> Seconds:
     return exchange.per.sent_gradients * costs.head.tied_parameters / rate
 
 
-def forward_time(terms: StageTerms, num_layers: Number) -> Seconds:
-    """Return the forward time [s] of one micro-batch: n f + edge."""
-    return num_layers * terms.forward_layer + terms.forward_edge
+def forward_time(terms: StageTerms, num_layers: Number, edge: Number = 1.0) -> Seconds:
+    """Return the forward time [s] of one micro-batch: n f + edge, of which a chunk of a stage has all or nothing."""
+    return num_layers * terms.forward_layer + edge * terms.forward_edge
 
 
-def backward_time(terms: StageTerms, num_layers: Number, num_recomputed: Number) -> Seconds:
+def backward_time(terms: StageTerms, num_layers: Number, num_recomputed: Number, edge: Number = 1.0) -> Seconds:
     """Return the backward time [s] of one micro-batch: n b + k r + edge."""
-    return num_layers * terms.backward_layer + num_recomputed * terms.replay_layer + terms.backward_edge
+    return num_layers * terms.backward_layer + num_recomputed * terms.replay_layer + edge * terms.backward_edge
 
 
 def sync_time(terms: StageTerms, num_layers: Number, backward: Seconds) -> Seconds:

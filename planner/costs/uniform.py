@@ -133,7 +133,7 @@ def _pipeline_time(kind: Kind, layout: Uniform, roles: list[tuple[StageTerms, Nu
     cluster = Cluster(name="", groups=(layout.group,))
     hop = 2 * hop_time(end, end, cluster, layout.model, layout.job, layout.framework, layout.micro_batch)
     hops = (stages - 1) * hop
-    slowest = larger(larger(times[0], times[2]), times[1] * (stages > 2)) + layout.framework.blocking_hops * hop
+    slowest = larger(larger(times[0], times[2]), times[1] * (stages > 2))
     around = (total + chunks * hops) / (2 * (stages - 1) * (chunks > 1) + 1 * (chunks > 1) + stages * (chunks == 1))
     pace = larger(slowest, around * (layout.num_microbatches > stages))
     syncs = [sync_time(terms, layers, back) for (terms, layers, _), back in zip(roles, backward, strict=True)]

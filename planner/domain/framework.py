@@ -93,8 +93,6 @@ class Framework:
     """[-] share of the tensor collectives of the backward pass that the weight gradients' products hide."""
     scattered_hops: bool
     """Whether tensor ranks send a part each between stages, and gather it behind."""
-    blocking_hops: float
-    """[-] pairs of transfers, one each way, that stop a stage for every micro-batch; 0 where all run beside compute."""
     overlap_replicated: float
     """[-] share of the last backward pass that hides the exchange of gradients, ZeRO stage 0."""
     overlap_sharded: float

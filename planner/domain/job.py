@@ -22,7 +22,8 @@ class Constraint:
     """A restriction of the search: ``subject operator value``."""
 
     subject: str
-    """An axis or ``pp``, ``zero``, ``micro_batch``, ``recompute``, ``schedule``, ``group NAME`` or ``devices``."""
+    """An axis or ``pp``, ``vpp``, ``dp``, ``zero``, ``micro_batch``, ``recompute``, ``schedule``, ``group NAME`` or
+    ``devices``."""
     operator: str
     """One of ``=``, ``<=``, ``>=``, ``!=``."""
     value: str

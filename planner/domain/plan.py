@@ -32,23 +32,35 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A run of consecutive layers on devices of one group."""
+    """One rank of the pipeline: a run of consecutive layers on devices of one group, or several runs (chunks)."""
 
     group: str
     first_layer: int
-    """Counted from 0, embedding and head apart."""
+    """Of the first chunk; counted from 0, embedding and head apart."""
     last_layer: int
-    """Inclusive."""
+    """Of the first chunk, inclusive."""
     strategy: Strategy
     recompute: str = "none"
     """Policy of the layers that are not fully recomputed: ``none`` or ``selective``."""
     num_recomputed: int = 0
-    """Layers of the stage that are fully recomputed."""
+    """Layers of the stage that are fully recomputed, spread over its chunks as its layers are."""
+    later_chunks: tuple[tuple[int, int], ...] = ()
+    """(first, last) layer of every chunk after the first, where the plan has virtual stages."""
+
+    @property
+    def chunks(self) -> tuple[tuple[int, int], ...]:
+        """(first, last) layer of every chunk, in the order of the layers."""
+        return ((self.first_layer, self.last_layer), *self.later_chunks)
+
+    @property
+    def chunk_sizes(self) -> tuple[int, ...]:
+        """Layers of every chunk."""
+        return tuple(last - first + 1 for first, last in self.chunks)
 
     @property
     def num_layers(self) -> int:
-        """Layers of the stage."""
-        return self.last_layer - self.first_layer + 1
+        """Layers of the stage, all chunks together."""
+        return sum(self.chunk_sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +77,12 @@ class Plan:
     """Micro-batches that one replica works on in one step."""
     zero_stage: int
     """Of the exchange across replicas: 0 replicated, 1 optimizer, 2 and gradients, 3 and weights sharded."""
+    virtual_stages: int = 1
+    """Chunks of layers of each stage (vpp): chunk c of the last stage is followed by chunk c + 1 of the first."""
 
     @property
     def num_stages(self) -> int:
-        """Stages of the pipeline (pp)."""
+        """Stages of the pipeline, one for each rank (pp)."""
         return len(self.stages)
 
     @property
@@ -83,6 +97,6 @@ class Plan:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether every stage has the same number of layers, strategy and recompute."""
-        shapes = {(s.num_layers, s.strategy, s.recompute, s.num_recomputed) for s in self.stages}
+        """Whether every stage has the same numbers of layers, strategy and recompute."""
+        shapes = {(s.chunk_sizes, s.strategy, s.recompute, s.num_recomputed) for s in self.stages}
         return len(shapes) == 1

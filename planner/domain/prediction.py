@@ -23,7 +23,7 @@ class StagePrediction:
     """[bytes] device memory less the head-room."""
     device_memory: float
     """[bytes]"""
-    in_flight: int
+    in_flight: float
     """Micro-batches whose activations are held at once."""
 
     @property

@@ -26,7 +26,15 @@ class Finalist:
         """What a reader would call the same layout."""
         plan = self.plan
         widths = tuple(sorted({(stage.group, stage.strategy) for stage in plan.stages}, key=str))
-        return plan.num_stages, plan.num_replicas, plan.micro_batch, plan.zero_stage, plan.schedule, widths
+        return (
+            plan.num_stages,
+            plan.num_replicas,
+            plan.micro_batch,
+            plan.zero_stage,
+            plan.schedule,
+            plan.virtual_stages,
+            widths,
+        )
 
 
 def choose(finalists: Sequence[Finalist], bound: float, gap: float) -> Finalist:

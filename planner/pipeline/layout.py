@@ -1,17 +1,21 @@
-"""From a layout named in one line to a plan: equal stages, or as even as the layers allow."""
+"""From a layout named in one line to a plan, its stages cut as the framework cuts them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from planner.costs.split import equal_split, stage_layers
 from planner.domain.cluster import Cluster
+from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import CP_COMM_TYPES, Plan, Stage, Strategy
 from planner.errors import Problem, SpecError
 from planner.parallelism import AXES
-from planner.schedules import SCHEDULES
+from planner.schedules import SCHEDULES, schedule
 from planner.specs.catalog import framework as find_framework
 from planner.specs.layout import PLACE
 
@@ -19,7 +23,6 @@ if TYPE_CHECKING:
     from planner.specs.layout import Layout
 
 LATER = {
-    "vpp": "interleaved schedules",
     "ep": "expert parallelism",
     "etp": "expert parallelism",
 }
@@ -36,8 +39,8 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
 
     """
     job = _job(layout, job)
-    degrees = _degrees(layout)
-    problems = _problems(layout, degrees, model)
+    degrees, name = _degrees(layout), layout.schedule or _schedule(layout.vpp)
+    problems = _problems(layout, degrees, name, model)
     width = 1
     for _, degree in degrees:
         width *= degree
@@ -47,6 +50,9 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
         problems.append(
             _problem(f"{wanted} does not divide the global batch of {job.global_batch:,}; change gbs, mbs or dp")
         )
+    elif not problems:
+        reason = schedule(name).blocker(layout.pp, job.global_batch // (layout.mbs * replicas))
+        problems += [_problem(f"schedule={name} {reason}; change pp, gbs, mbs or dp")] if reason else []
     if problems:
         raise SpecError(problems)
     strategy = Strategy(
@@ -56,12 +62,13 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
     )
     return (
         Plan(
-            stages=_stages(layout, strategy, replicas, cluster, model),
-            schedule=layout.schedule or SCHEDULES[0].name,
+            stages=_stages(layout, strategy, replicas, cluster, model, find_framework(job.framework)),
+            schedule=name,
             num_replicas=replicas,
             micro_batch=layout.mbs,
             num_microbatches=job.global_batch // (layout.mbs * replicas),
             zero_stage=layout.zero if layout.zero is not None else _zero_stage(job, layout.pp),
+            virtual_stages=layout.vpp,
         ),
         job,
     )
@@ -89,11 +96,17 @@ def _zero_stage(job: Job, num_stages: int) -> int:
     return 1 if 1 in stages or not stages else max(stages)
 
 
+def _schedule(virtual_stages: int) -> str:
+    """Return the schedule that is meant where none is named: the first that knows chunks if there are several."""
+    able = (listed.name for listed in SCHEDULES if virtual_stages == 1 or listed.with_chunks)
+    return next(able)
+
+
 def _problem(message: str) -> Problem:
     return Problem(PLACE, message)
 
 
-def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], model: Model) -> list[Problem]:
+def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], name: str, model: Model) -> list[Problem]:
     problems = []
     for key, what in LATER.items():
         degree = getattr(layout, key) or 1
@@ -101,34 +114,52 @@ def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], model: Model
             problems.append(_problem(f"{key}={degree} needs {what}, which comes in a later version; leave {key} out"))
     if layout.pp > model.num_layers:
         problems.append(_problem(f"pp={layout.pp} is more than the {model.num_layers} layers; each stage needs one"))
-    if layout.schedule and layout.schedule not in {schedule.name for schedule in SCHEDULES}:
-        known = ", ".join(schedule.name for schedule in SCHEDULES)
-        problems.append(_problem(f"schedule={layout.schedule} is not known; use one of {known}"))
+    elif layout.pp * layout.vpp > model.num_layers:
+        chunks = f"pp={layout.pp} times vpp={layout.vpp}"
+        problems.append(_problem(f"{chunks} is more than the {model.num_layers} layers; each chunk needs one"))
+    if name not in {listed.name for listed in SCHEDULES}:
+        known = ", ".join(listed.name for listed in SCHEDULES)
+        problems.append(_problem(f"schedule={name} is not known; use one of {known}"))
+    elif schedule(name).with_chunks and layout.vpp == 1:
+        problems.append(_problem(f"schedule={name} needs several chunks a stage; add vpp=2 or more"))
+    elif layout.vpp > 1 and not schedule(name).with_chunks:
+        meant = f"leave schedule out, or write schedule={_schedule(layout.vpp)}"
+        problems.append(_problem(f"vpp={layout.vpp} is nothing that schedule={name} can run; {meant}"))
     return problems
 
 
-def _stages(layout: Layout, strategy: Strategy, replicas: int, cluster: Cluster, model: Model) -> tuple[Stage, ...]:
-    """Cut the layers as evenly as they go, earlier stages taking what is left over, and fill the groups in order."""
-    base, left = divmod(model.num_layers, layout.pp)
+def _stages(
+    layout: Layout, strategy: Strategy, replicas: int, cluster: Cluster, model: Model, framework: Framework
+) -> tuple[Stage, ...]:
+    """Cut the layers as the framework does by itself, chunks as evenly as they go, and fill the groups in order."""
+    number = layout.pp * layout.vpp
+    sizes = stage_layers(framework, model, number) if layout.vpp == 1 else equal_split(model.num_layers, number)
+    chunks = _chunks(sizes)
     free = [group.num_devices for group in cluster.groups]
     names = [group.name for group in cluster.groups]
     needed = replicas * strategy.num_devices
-    stages, first, index = [], 0, 0
+    stages, index = [], 0
     for position in range(layout.pp):
         while index < len(free) - 1 and free[index] < needed:
             index += 1
         free[index] -= needed
-        count = base + (1 if position < left else 0)
-        full = layout.recompute == "full"
+        (first, last), *later = chunks[position :: layout.pp]
+        held = sum(end - begin + 1 for begin, end in chunks[position :: layout.pp])
         stages.append(
             Stage(
                 group=names[index],
                 first_layer=first,
-                last_layer=first + count - 1,
+                last_layer=last,
+                later_chunks=tuple(later),
                 strategy=strategy,
-                recompute="selective" if layout.recompute == "selective" else "none",
-                num_recomputed=count if full else 0,
+                recompute=layout.recompute if layout.recompute in {"selective", "op"} else "none",
+                num_recomputed=held if layout.recompute == "full" else 0,
             )
         )
-        first += count
     return tuple(stages)
+
+
+def _chunks(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (first, last) layer of runs of `sizes` layers."""
+    firsts = accumulate(sizes[:-1], initial=0)
+    return [(first, first + size - 1) for first, size in zip(firsts, sizes, strict=True)]

@@ -97,7 +97,7 @@ class Bounder:
         if value >= cutoff:
             return replace(closed, value=cutoff, bottleneck=lowest)
         low, found = self._smallest_bottleneck(lowest, highest)
-        pace = self.sub.num_microbatches - 1
+        pace = self.sub.num_passes - 1
         value, tau = value + pace * max(0.0, low - tau) * ROUNDING, max(tau, low)
         return Bound(
             value=value,
@@ -115,7 +115,7 @@ class Bounder:
         The rest R bounds tau too: where all positions hold fewer than M micro-batches, the cycle through the whole
         pipeline says tau >= (sum_s t_s + sum_s (x_s + y_s)) / (w_0 - w_{P-1} + 1).
         """
-        pace = self.sub.num_microbatches - 1
+        pace = self.sub.num_passes - 1
         tau = max(low, self._full_run(highest))
         # A little more than the cutoff, so that what is lost to rounding below does not keep the subproblem open.
         target = (cutoff + self.sub.rounding) * (2 - ROUNDING) + 1
@@ -123,7 +123,7 @@ class Bounder:
         if not np.isfinite(rest):
             return np.inf, np.inf, NOTHING
         held = self.sub.in_flight
-        if held[0] < self.sub.num_microbatches:
+        if held[0] < self.sub.num_passes:
             around = (rest - self._first_sync) / (held[0] - held[-1] + 1)
             tau = max(tau, around * ROUNDING - self.sub.rounding)
         return (pace * tau + rest) * ROUNDING - self.sub.rounding, tau, slack
@@ -139,7 +139,7 @@ class Bounder:
         most = most_layers(self.time, limit)
         full = most.max(axis=1)
         spare = int(full.sum()) - sub.num_layers
-        if held[0] >= sub.num_microbatches or sub.num_stages == 1 or not 0 <= spare < sub.num_stages or full.min() == 0:
+        if held[0] >= sub.num_passes or sub.num_stages == 1 or not 0 <= spare < sub.num_stages or full.min() == 0:
             return 0.0
         run = -(-(sub.num_stages - spare) // (spare + 1))
         last = np.take_along_axis(self.time, (full - 1)[:, None, None], axis=2)[:, :, 0]

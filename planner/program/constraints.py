@@ -58,13 +58,14 @@ def node_slots(variables: Variables) -> None:
 def joint_choices(variables: Variables) -> None:
     """sum_{c'} z[s,c,c'] = sum_n y[s,c,n] and sum_c z[s,c,c'] = sum_n y[s+1,c',n]: a joint knows both its ends."""
     for position in sorted({key[0] for key in variables.joints}):
-        here, there = variables.choices(position), variables.choices(position + 1)
+        following = variables.following(position)
+        here, there = variables.choices(position), variables.choices(following)
         for choice in here:
             leaving = sum(variables.joints[(position, choice, other)] for other in there)
             variables.model.add(leaving == variables.chosen(position, choice))
         for choice in there:
             entering = sum(variables.joints[(position, other, choice)] for other in here)
-            variables.model.add(entering == variables.chosen(position + 1, choice))
+            variables.model.add(entering == variables.chosen(following, choice))
 
 
 def stage_pace(variables: Variables) -> None:
@@ -77,7 +78,7 @@ def stage_pace(variables: Variables) -> None:
 def link_pace(variables: Variables) -> None:
     """tau_l >= x_s (y_s) where lane l paces forward (backward) passes: a link carries one transfer at a time."""
     for lane, tau in zip(variables.sub.family.schedule.lanes, variables.lanes, strict=True):
-        for position in range(variables.sub.num_stages - 1):
+        for position in variables.senders:
             for part in lane:
                 variables.model.add(tau >= variables.hop(position, ("forward", "backward").index(part)))
 
@@ -92,7 +93,7 @@ def cycle_pace(variables: Variables) -> None:
     held = sub.in_flight
     previous = None
     for position in range(sub.num_stages):
-        if held[position] >= sub.num_microbatches:
+        if held[position] >= sub.num_passes:
             continue
         excess = model.new_int_var(-(sub.num_stages + 1) * variables.pace, 0, "")
         model.add(excess >= variables.amount(position, "time") - variables.tau)
@@ -101,6 +102,37 @@ def cycle_pace(variables: Variables) -> None:
             grown = (held[position - 1] - held[position]) * variables.tau
             model.add(excess >= previous + hops + variables.amount(position, "time") - grown)
         previous = excess
+
+
+def uneven_pace(variables: Variables) -> None:
+    """V tau >= t_e + d_e + (v - 1) t_s for the ends e and every s other than e, where stages have chunks.
+
+    d_e is what embedding or head add to one chunk beyond the mean: while that chunk runs, others cannot make up for it.
+    """
+    sub, chunks = variables.sub, variables.sub.virtual_stages
+    if chunks == 1:
+        return
+    for end, position in enumerate((0, sub.num_stages - 1)):
+        longest = variables.amount(position, "time") + variables.uneven(position, end)
+        for other in set(range(sub.num_stages)) - {position}:
+            rest = (chunks - 1) * variables.amount(other, "time")
+            variables.model.add(chunks * variables.tau >= longest + rest)
+
+
+def turn_pace(variables: Variables) -> None:
+    """2 P tau >= sum_s t_s + sum_s (x_s + y_s) + X + Y where w_0 < M v; X, Y lead from the last position to the first.
+
+    Once round all stages and back, a micro-batch is 2 P passes later; without chunks nothing goes round.
+    """
+    sub = variables.sub
+    if sub.virtual_stages > 1 and sub.in_flight[0] < sub.num_passes:
+        variables.model.add(2 * sub.num_stages * variables.tau >= variables.turn())
+
+
+def turn_stall(variables: Variables) -> None:
+    """Z >= sum_s t_s + sum_s (x_s + y_s) + X + Y - P tau: a round of P passes waits for the way round all stages."""
+    if variables.sub.virtual_stages > 1:
+        variables.model.add(variables.stall >= variables.turn() - variables.sub.num_stages * variables.tau)
 
 
 def sync_end(variables: Variables) -> None:
@@ -122,5 +154,8 @@ CONSTRAINTS: tuple[Callable[[Variables], None], ...] = (
     stage_pace,
     link_pace,
     cycle_pace,
+    uneven_pace,
+    turn_pace,
+    turn_stall,
     sync_end,
 )

@@ -54,7 +54,7 @@ def counted_bound(
     paces = heavy_paces(sub, start)
     tau = model.new_int_var(min(paces), max(paces), "")
     model.add_element(num_heavy, paces, tau)
-    step = weighted([(sub.num_microbatches - 1, tau), *((column.cost, column.count) for column in columns)])
+    step = weighted([(sub.num_passes - 1, tau), *((column.cost, column.count) for column in columns)])
     model.add(step <= ceil(cutoff))
     model.minimize(step)
     solver = new_solver(EFFORT)
@@ -98,7 +98,7 @@ def _columns(model: cp_model.CpModel, sub: Subproblem, cost: NDArray[np.float64]
 def heavy_paces(sub: Subproblem, start: float) -> list[int]:
     """Return tau(h) [ns] for every number h of positions that take at least `start` [ns]."""
     held, stages = sub.in_flight, sub.num_stages
-    if held[0] >= sub.num_microbatches or stages == 1:
+    if held[0] >= sub.num_passes or stages == 1:
         return [floor(start)] * (stages + 1)
     hop = int((sub.hops[0] + sub.hops[1]).min())
     paces = []

@@ -10,6 +10,7 @@ from planner.program.search import Found
 def decode(space: Space, found: Found) -> Plan:
     """Return the plan that an assignment stands for."""
     sub, family = found.sub, found.sub.family
+    chunks = sub.virtual_stages
     stages, first = [], 0
     for position, (choice, layers) in enumerate(zip(found.assignment.choices, found.assignment.layers, strict=True)):
         chosen = space.choices[family.restriction.choices[choice]]
@@ -19,6 +20,10 @@ def decode(space: Space, found: Found) -> Plan:
                 group=chosen.group.name,
                 first_layer=first,
                 last_layer=first + layers - 1,
+                later_chunks=tuple(
+                    (start, start + layers - 1)
+                    for start in range(first + sub.num_layers, chunks * sub.num_layers, sub.num_layers)
+                ),
                 strategy=chosen.strategy,
                 recompute=BASE_POLICIES[int(sub.positions.policy[at])],
                 num_recomputed=int(sub.positions.recomputed[at]),
@@ -32,4 +37,5 @@ def decode(space: Space, found: Found) -> Plan:
         micro_batch=family.micro_batch,
         num_microbatches=family.num_microbatches,
         zero_stage=family.zero_stage,
+        virtual_stages=chunks,
     )

@@ -16,29 +16,27 @@ def uniform_starts(space: Space, table: Table, stages: NDArray[np.int64]) -> Ite
     best: tuple[float, int, int] | None = None
     usage = space.usage[:, list(table.family.restriction.choices)]
     capacity = space.capacity // table.family.num_replicas
-    even = stages[(space.model.num_layers % stages == 0) & (space.model.num_layers <= table.max_layers * stages)]
+    even = stages[(table.num_layers % stages == 0) & (table.num_layers <= table.max_layers * stages)]
     for num_stages in even.tolist():
-        time = _uniform_times(space, table, num_stages)
+        time = _uniform_times(table, num_stages)
         fits = (time < NEVER).all(axis=0) & (usage * num_stages <= capacity[:, None]).all(axis=0)
-        total = (table.family.num_microbatches - 1) * time.max(axis=0) + time.sum(axis=0)
+        total = (table.family.num_passes - 1) * time.max(axis=0) + time.sum(axis=0)
         for choice in np.flatnonzero(fits).tolist():
             if best is None or total[choice] < best[0]:
                 best = (float(total[choice]), num_stages, choice)
     if best is not None:
         _, num_stages, choice = best
-        layers = space.model.num_layers // num_stages
+        layers = table.num_layers // num_stages
         yield (
             build_subproblem(space, table, num_stages),
             Assignment((choice,) * num_stages, (layers,) * num_stages),
         )
 
 
-def _uniform_times(space: Space, table: Table, num_stages: int) -> NDArray[np.int64]:
+def _uniform_times(table: Table, num_stages: int) -> NDArray[np.int64]:
     """Return (position, choice) [ns] with equal layers at every position."""
-    family = table.family
-    held = [family.schedule.in_flight(s, num_stages, family.num_microbatches) for s in range(num_stages)]
-    rows = np.searchsorted(table.in_flights, held)
-    layer = space.model.num_layers // num_stages - 1
+    rows = table.rows(num_stages)
+    layer = table.num_layers // num_stages - 1
     first = table.prices(first=True, last=num_stages == 1)
     last = table.prices(first=num_stages == 1, last=True)
     time = table.prices(first=False, last=False).time[rows, :, layer]

@@ -59,14 +59,14 @@ def rate_pace(num_layers: int, rate: Floats) -> Floats:
     return np.where(rate > 0, num_layers / np.maximum(rate, 1e-300), np.inf)
 
 
-def step_bounds(num_microbatches: int, paces: Floats, rests: Floats) -> Floats:
-    """Return (M - 1) tau + rest [ns]; infinite where tau is, however many micro-batches there are."""
+def step_bounds(num_passes: int, paces: Floats, rests: Floats) -> Floats:
+    """Return (M - 1) tau + rest [ns]; infinite where tau is, however many passes there are."""
     possible = np.isfinite(paces)
-    return np.where(possible, (num_microbatches - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
+    return np.where(possible, (num_passes - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
 
 
 def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return (P, F): how many positions of a pipeline of P stages hold F micro-batches."""
+    """Return (P, F): how many positions of a pipeline of P stages hold F passes."""
     counts = np.zeros((len(stages), len(in_flights)), dtype=np.int64)
     for row, num_stages in enumerate(stages):
         held = [family.schedule.in_flight(s, int(num_stages), family.num_microbatches) for s in range(num_stages)]

@@ -31,7 +31,8 @@ class Refiner:
     def __init__(self, space: Space, search: Search) -> None:
         """Refine sets of `space` on behalf of `search`."""
         self.space, self.search = space, search
-        self.rounding = 4 * space.job.global_batch + 10 * space.model.num_layers
+        chunks = max((family.schedule.virtual_stages for family in space.families), default=1)
+        self.rounding = 4 * chunks * space.job.global_batch + 10 * space.model.num_layers
         """[ns] by which rounding prices up may have raised a bound."""
         self._held: dict[tuple[object, ...], NDArray[np.int64]] = {}
 
@@ -43,17 +44,19 @@ class Refiner:
             stages = np.array([p for p in space.stage_counts(family) if space.allows_stages(p)], dtype=np.int64)
             stages = stages[self._can_use_least(family, stages)]
             if family.restriction.even_layers:
-                stages = stages[space.model.num_layers % stages == 0]
+                stages = stages[family.num_slices(space.model.num_layers) % stages == 0]
             if not len(stages):
                 continue
             self.search.result.subproblems += len(stages)
-            key = (family.restriction.choices, family.micro_batch, family.num_replicas, family.pipelined)
+            setting = (family.micro_batch, family.num_replicas, family.schedule.virtual_stages, family.pipelined)
+            key = (family.restriction.choices, *setting)
             if key not in paced:
+                slices = family.num_slices(space.model.num_layers)
                 bodies = [space.costs(i, family.micro_batch, pipelined=family.pipelined).body for i in indices]
                 layer = np.array([float(body.forward + body.backward) for body in bodies]) / NANOSECOND
                 capacity = space.capacity // family.num_replicas
                 rate, _ = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
-                paced[key] = (rate_pace(space.model.num_layers, rate), float(space.model.num_layers * layer.min()))
+                paced[key] = (rate_pace(slices, rate), float(slices * layer.min()))
             paces, rest = paced[key]
             rest += self._edges(family)
             held = np.isfinite(paces)
@@ -65,14 +68,20 @@ class Refiner:
     def price(self, entry: FamilySet) -> Iterator[PipelineSet]:
         """Price a family, look for uniform plans, and yield what can hold the layers, stage count by stage count."""
         space, family = self.space, entry.family
+        left = entry.bounds < self.search.cutoff
+        if not left.all():
+            self.search.close(entry.only(~left), self.search.cutoff)
+            entry = entry.only(left)
+        if not left.any():
+            return
         cutoff, highest = self.search.cutoff, self._highest(family, float(entry.rests.min()))
-        table = space.table(family, highest)
+        table = space.table(family, highest, entry.stages.tolist())
         usage, capacity = space.usage[:, list(family.restriction.choices)], space.capacity // family.num_replicas
         counts = self._held_counts(table, entry.stages)
         paces, rests, prices = table_bounds(table, counts, usage, capacity)
         besides = self._edges(family) + (entry.stages - 1) * (table.hops[0] + table.hops[1]).min()
         paces, rests = np.maximum(paces, entry.paces), np.maximum(rests + besides, entry.rests)
-        bounds = step_bounds(family.num_microbatches, paces, rests)
+        bounds = step_bounds(family.num_passes, paces, rests)
         for start in uniform_starts(space, table, entry.stages[bounds < self.search.best]):
             self.search.meet(*start)
         hopeful = np.flatnonzero(bounds < self.search.cutoff)
@@ -80,7 +89,7 @@ class Refiner:
             cutoff, highest = self.search.cutoff, self._highest(family, float(rests[hopeful].min()))
             within = rest_bounds(table, counts[hopeful], usage, capacity, prices[hopeful], highest)
             rests[hopeful] = np.maximum(rests[hopeful], within + besides[hopeful])
-            bounds = step_bounds(family.num_microbatches, paces, rests)
+            bounds = step_bounds(family.num_passes, paces, rests)
         yield from self._pipelines(entry, table, prices, paces, rests, np.minimum(bounds, cutoff), highest)
 
     def _pipelines(
@@ -98,7 +107,7 @@ class Refiner:
         Prices end at stages of `highest` [ns]: a plan with a slower one is no faster than the cutoff, and its replay
         takes M times as long.
         """
-        replays = np.maximum(entry.family.num_microbatches * np.minimum(paces, highest), entry.rests)
+        replays = np.maximum(entry.family.num_passes * np.minimum(paces, highest), entry.rests)
         for index in range(len(entry.stages)):
             part = PipelineSet(
                 table=table,
@@ -123,7 +132,7 @@ class Refiner:
         known = Bounder(sub, entry.prices).bound(cutoff, highest, entry.pace)
         if known.start is not None:
             self.search.meet(sub, known.start)
-        replayed = max(entry.replay_bound, entry.num_microbatches * min(known.bottleneck, highest))
+        replayed = max(entry.replay_bound, entry.num_passes * min(known.bottleneck, highest))
         if max(known.value, entry.bound) < cutoff:
             yield BoundedSet(sub=sub, known=known, replay_bound=replayed, proved=entry.bound)
         elif note:
@@ -133,7 +142,7 @@ class Refiner:
         """Find a subproblem's smallest bottleneck exactly, and take its bottlenecks apart from there."""
         from planner.program.bottleneck import smallest_bottleneck
 
-        known, cutoff, pace = entry.known, self.search.cutoff, entry.sub.num_microbatches - 1
+        known, cutoff, pace = entry.known, self.search.cutoff, entry.sub.num_passes - 1
         rest = known.value - pace * known.tau
         highest = min(known.highest, (cutoff - rest) / pace) if pace else known.highest
         low, start = smallest_bottleneck(entry.sub, known.bottleneck, highest)
@@ -145,7 +154,7 @@ class Refiner:
             tight = Bounder(entry.sub, known.prices).split(replace(known, highest=highest), cutoff, low)
             if tight.value < cutoff < np.inf:
                 tight = self._counted(entry.sub, tight, cutoff)
-        replayed = max(entry.replay_bound, entry.sub.num_microbatches * min(tight.bottleneck, highest))
+        replayed = max(entry.replay_bound, entry.sub.num_passes * min(tight.bottleneck, highest))
         tight = replace(tight, start=start or known.start)
         tightened = replace(
             entry, known=tight, replay_bound=replayed, proved=max(entry.proved, known.value), exact=True
@@ -196,21 +205,23 @@ class Refiner:
 
     def _highest(self, family: Family, rest: float) -> float:
         """Return the slowest stage [ns] with which a plan can end below the cutoff, the rest being at least `rest`."""
-        pace, cutoff = family.num_microbatches - 1, self.search.cutoff
+        pace, cutoff = family.num_passes - 1, self.search.cutoff
         return (cutoff - rest) / pace if pace and np.isfinite(cutoff) else float(NEVER)
 
     def _edges(self, family: Family) -> float:
-        """Return the least time [ns] that embedding and head add to the rest of a step."""
-        costs = [self.space.costs(index, family.micro_batch, pipelined=family.pipelined) for index in family.restriction.choices]
+        """Return the least time [ns] that embedding and head add to the rest of a step, in one pass of each stage."""
+        indices = family.restriction.choices
+        costs = [self.space.costs(index, family.micro_batch, pipelined=family.pipelined) for index in indices]
         ends = (
             [c.embedding.forward + c.embedding.backward for c in costs],
             [c.head.forward + c.head.backward for c in costs],
         )
-        return float(sum(min(end) for end in ends)) / NANOSECOND
+        return float(sum(min(end) for end in ends)) / NANOSECOND / family.schedule.virtual_stages
 
     def _held_counts(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many positions hold how many micro-batches; families with the same M share the answer."""
-        key = (table.family.schedule.name, table.family.num_microbatches, len(table.in_flights), tuple(stages.tolist()))
+        family = table.family
+        key = (family.schedule, family.num_microbatches, len(table.in_flights), tuple(stages.tolist()))
         if key not in self._held:
-            self._held[key] = held_counts(table.family, stages, table.in_flights)
+            self._held[key] = held_counts(family, stages, table.in_flights)
         return self._held[key]

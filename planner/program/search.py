@@ -50,6 +50,7 @@ class Found:
             self.objective,
             self.sub.num_stages,
             family.schedule.name,
+            family.schedule.virtual_stages,
             family.zero_stage,
             family.num_replicas,
             family.micro_batch,
@@ -157,9 +158,12 @@ class Search:
     def _opened(self) -> list[OpenSet]:
         """Return sets that together hold all plans, having met good plans where balanced stages would be fastest.
 
-        Without a good plan the search would open every set whose bound is loose.
+        Without a good plan the search would open every set whose bound is loose. Pipelines with several chunks a stage
+        come last: they hope for much and seldom fit.
         """
-        families = sorted(self._refiner.families(), key=lambda entry: entry.hope)
+        families = sorted(
+            self._refiner.families(), key=lambda entry: (entry.family.schedule.virtual_stages > 1, entry.hope)
+        )
         opened = [list(self._refiner.price(entry)) for entry in families[:PRICED]]
         hopeful = [min(parts, key=lambda part: part.hope) for parts in opened if parts]
         for part in sorted(hopeful, key=lambda part: part.hope)[:DIVES]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,14 @@ class FamilySet:
     rests: Floats
     """[ns] bounds on the part of the step beside (M - 1) tau."""
 
+    def only(self, kept: NDArray[np.bool_]) -> FamilySet:
+        """Return the pipelines with those numbers of stages that are `kept`."""
+        return replace(self, stages=self.stages[kept], paces=self.paces[kept], rests=self.rests[kept])
+
     @property
     def bounds(self) -> Floats:
         """[ns] below which no plan lies, for each number of stages."""
-        return (self.family.num_microbatches - 1) * self.paces + self.rests
+        return (self.family.num_passes - 1) * self.paces + self.rests
 
     @property
     def bound(self) -> float:
@@ -38,12 +42,12 @@ class FamilySet:
     @property
     def hope(self) -> float:
         """[ns] what a step would take if its stages came out balanced: (M + P - 1) tau."""
-        return float(((self.family.num_microbatches + self.stages - 1) * self.paces).min())
+        return float(((self.family.num_passes + self.stages - 1) * self.paces).min())
 
     @property
     def replay_bound(self) -> float:
         """[ns] below which no replay lies: M times the slowest stage, or one micro-batch through all stages."""
-        return float(np.maximum(self.family.num_microbatches * self.paces, self.rests).min())
+        return float(np.maximum(self.family.num_passes * self.paces, self.rests).min())
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,14 @@ class PipelineSet:
     """(row,) [ns] about what a device is worth."""
 
     @property
-    def num_microbatches(self) -> int:
-        """M"""
-        return self.table.family.num_microbatches
+    def num_passes(self) -> int:
+        """M v"""
+        return self.table.family.num_passes
 
     @property
     def hope(self) -> float:
         """[ns] what a step would take if the stages came out balanced: (M + P - 1) tau."""
-        return (self.num_microbatches + self.num_stages - 1) * self.pace
+        return (self.num_passes + self.num_stages - 1) * self.pace
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def build(
     horizon: int,
     constraints: Sequence[Callable[[Variables], None]] = CONSTRAINTS,
 ) -> Variables:
-    """Return the program: min (M-1) tau + sum_s t_s + sum_s (x_s + y_s) + S under `constraints`."""
+    """Return the program: min (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S under `constraints`."""
     variables = make_variables(sub, columns, horizon)
     for constraint in constraints:
         constraint(variables)
@@ -49,12 +49,13 @@ def build(
 
 
 def objective(variables: Variables) -> Linear:
-    """Return the step time [ns]: (M-1) tau + sum_s t_s + sum_s (x_s + y_s) + S."""
+    """Return the step time [ns]: (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S."""
     sub = variables.sub
     stages = sum(variables.amount(position, "time") for position in range(sub.num_stages))
     hops = sum(variables.hop(position, way) for position in range(sub.num_stages - 1) for way in (0, 1))
-    paces = [(sub.num_microbatches - 1, lane) for lane in variables.lanes]
-    return weighted([*paces, (1, variables.sync)]) + stages + hops
+    paces = [(sub.num_passes - 1, lane) for lane in variables.lanes]
+    stalls = (sub.virtual_stages - 1, variables.stall)
+    return weighted([*paces, (1, variables.sync), stalls]) + stages + hops
 
 
 def solve(
@@ -71,7 +72,7 @@ def solve(
     horizon = int(cutoff) + 1
     variables = build(sub, columns, horizon)
     variables.model.add(objective(variables) <= int(cutoff))
-    if sub.num_microbatches > 1:
+    if sub.num_passes > 1:
         variables.model.add(variables.tau >= int(bound.tau))
     if bound.start is not None:
         for column, taken in variables.taken.items():

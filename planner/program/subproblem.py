@@ -1,12 +1,19 @@
 """A subproblem: a family with its number of stages, as arrays; and what an assignment of its positions costs.
 
 Notation: positions s = 0..P-1, choices c, layers n, M micro-batches, D replicas. An assignment takes one choice c_s and
-one n_s for every position. f, b, t = f + b: forward, backward and whole time of a stage for one micro-batch; x, y: time
-of the forward and backward transfer to the next stage; w_s: micro-batches in flight.
+one n_s for every position. f, b, t = f + b: forward, backward and whole time of a pass, a micro-batch on a stage; x, y:
+time of the forward and backward transfer to the next stage; w_s: passes in flight.
 
     tau  = sum over the schedule's lanes of the largest part of any stage or link in the lane
     tau >= (sum_{s..e} t_j + sum_{s..e-1} (x_j + y_j)) / (w_s - w_e + 1)        for every s <= e with w_s < M
     step = (M - 1) tau + sum_s t_s + sum_s (x_s + y_s) + max_s (sync_s - sum_{j<s} (b_j + y_j))
+
+Where a stage has v chunks, a pass is of one chunk, M v takes the place of M, n counts slices of v layers, and with X, Y
+from the last position to the first, and d_e what embedding or head add to one chunk beyond the mean,
+
+    turn = sum_s t_s + sum_s (x_s + y_s) + X + Y
+    tau >= X, Y;   2 P tau >= turn if w_0 < M v;   v tau >= t_e + d_e + (v - 1) t_s for the ends e, every s other than e
+    step also holds (v - 1) max(0, turn - P tau)
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ Ticks = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Assignment:
-    """One choice and one number of layers for every position, by index into the subproblem's choices."""
+    """One choice and one number of layers (slices) for every position, by index into the subproblem's choices."""
 
     choices: tuple[int, ...]
     layers: tuple[int, ...]
@@ -39,6 +46,7 @@ class Subproblem:
     family: Family
     num_stages: int
     num_layers: int
+    """Slices of the model: layers, where a stage is one chunk."""
     positions: Positions
     """Arrays over (position, choice, n - 1)."""
     hops: Ticks
@@ -59,20 +67,26 @@ class Subproblem:
         return len(self.widths)
 
     @property
-    def num_microbatches(self) -> int:
-        """M"""
-        return self.family.num_microbatches
+    def num_passes(self) -> int:
+        """M v"""
+        return self.family.num_passes
+
+    @property
+    def virtual_stages(self) -> int:
+        """Chunks of a stage (v)."""
+        return self.family.schedule.virtual_stages
 
     @cached_property
     def in_flight(self) -> tuple[int, ...]:
         """w_s of every position."""
         schedule, stages = self.family.schedule, self.num_stages
-        return tuple(schedule.in_flight(s, stages, self.num_microbatches) for s in range(stages))
+        return tuple(schedule.in_flight(s, stages, self.family.num_microbatches) for s in range(stages))
 
     @property
     def rounding(self) -> int:
         """[ns] by which rounding the prices up may have raised the objective."""
-        return 4 * self.num_microbatches * len(self.family.schedule.lanes) + 8 * self.num_stages + 8
+        turns = 4 * (self.virtual_stages - 1) * self.num_stages
+        return 4 * self.num_passes * len(self.family.schedule.lanes) + 8 * self.num_stages + turns + 8
 
 
 def build_subproblem(space: Space, table: Table, num_stages: int, limit: float = NEVER) -> Subproblem:
@@ -82,7 +96,7 @@ def build_subproblem(space: Space, table: Table, num_stages: int, limit: float =
     return Subproblem(
         family=table.family,
         num_stages=num_stages,
-        num_layers=space.model.num_layers,
+        num_layers=table.num_layers,
         positions=table.positions(num_stages, limit),
         hops=table.hops if num_stages > 1 else np.zeros((2, len(indices), len(indices)), dtype=np.int64),
         usage=space.usage[:, indices],
@@ -128,7 +142,7 @@ def slowest(sub: Subproblem) -> int:
     stages = np.where(time < NEVER, time, 0).max(axis=(1, 2)).sum()
     hops = sub.num_stages * (sub.hops[0] + sub.hops[1]).max(initial=0)
     exchange = np.where(time < NEVER, sync, 0).max()
-    return int((sub.num_microbatches + 1) * len(sub.family.schedule.lanes) * (stages + hops) + exchange)
+    return int((sub.num_passes + sub.virtual_stages) * len(sub.family.schedule.lanes) * (stages + hops) + exchange)
 
 
 def evaluate(sub: Subproblem, assignment: Assignment) -> int:
@@ -155,8 +169,27 @@ def objectives(sub: Subproblem, choices: NDArray[np.int64], layers: NDArray[np.i
     none = np.zeros((len(choices), 1), dtype=np.int64)
     behind = np.concatenate([none, np.cumsum(backward[:, :-1] + back, axis=1)], axis=1)
     tau = bottlenecks(sub, forward, backward, ahead, back)
-    rest = (forward + backward).sum(axis=1) + (ahead + back).sum(axis=1) + (sync - behind).max(axis=1)
-    return np.where(fits, (sub.num_microbatches - 1) * tau + rest, NEVER)
+    fill = (forward + backward).sum(axis=1) + (ahead + back).sum(axis=1)
+    rest = fill + (sync - behind).max(axis=1)
+    if sub.virtual_stages > 1:
+        around = sub.hops[:, choices[:, -1], choices[:, 0]]
+        turn = fill + around.sum(axis=0)
+        tau = np.maximum.reduce([tau, *around, _uneven_paces(sub, choices, forward + backward)])
+        if sub.in_flight[0] < sub.num_passes:
+            tau = np.maximum(tau, -(-turn // (2 * sub.num_stages)))
+        stall = np.maximum(0, turn - sub.num_stages * tau)
+        rest += (sub.virtual_stages - 1) * stall
+    return np.where(fits, (sub.num_passes - 1) * tau + rest, NEVER)
+
+
+def _uneven_paces(sub: Subproblem, choices: NDArray[np.int64], time: Ticks) -> Ticks:
+    """Return (K,) [ns] bounds on tau from chunks that are longer than others of their stage, rounded up."""
+    paces = np.zeros(len(time), dtype=np.int64)
+    for end, position in enumerate((0, sub.num_stages - 1)):
+        longest = time[:, position] + sub.positions.uneven[end, choices[:, position]]
+        others = np.delete(time, position, axis=1).max(axis=1)
+        paces = np.maximum(paces, -(-(longest + (sub.virtual_stages - 1) * others) // sub.virtual_stages))
+    return paces
 
 
 def bottlenecks(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, back: Ticks) -> Ticks:
@@ -169,7 +202,7 @@ def bottlenecks(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, 
     held, none = np.array(sub.in_flight), np.zeros((len(forward), 1), dtype=np.int64)
     time = np.concatenate([none, np.cumsum(forward + backward, axis=1)], axis=1)
     hops = np.concatenate([none, np.cumsum(ahead + back, axis=1)], axis=1)
-    for start in np.flatnonzero(held < sub.num_microbatches).tolist():
+    for start in np.flatnonzero(held < sub.num_passes).tolist():
         cycles = time[:, start + 1 :] - time[:, [start]] + hops[:, start:] - hops[:, [start]]
         weights = held[start] - held[start:] + 1
         paced = np.maximum(paced, (-(-cycles // weights)).max(axis=1))

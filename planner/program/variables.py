@@ -35,6 +35,8 @@ class Variables:
     """[ns] the pace of each lane of the schedule."""
     sync: cp_model.IntVar
     """[ns] by which the last gradient exchange outlasts the last backward pass of stage 0."""
+    stall: cp_model.IntVar
+    """[ns] by which the way round all stages outlasts a round of passes; zero where stages are one chunk."""
     joints: dict[tuple[int, int, int], cp_model.IntVar]
     """0/1 by (position, choice, next position's choice), where transfers differ."""
     by_position: dict[int, list[Column]] = field(default_factory=dict)
@@ -43,6 +45,20 @@ class Variables:
     def tau(self) -> Linear:
         """[ns] the bottleneck."""
         return sum(self.lanes)
+
+    @property
+    def senders(self) -> range:
+        """The positions that hand micro-batches on; the last one does where stages have several chunks."""
+        return senders(self.sub)
+
+    def following(self, position: int) -> int:
+        """Return the position to which a sender hands on."""
+        return (position + 1) % self.sub.num_stages
+
+    def uneven(self, position: int, end: int) -> Linear:
+        """Return [ns] what makes one chunk of the first (`end` 0) or last (1) position longer than the mean."""
+        extra = self.sub.positions.uneven[end]
+        return weighted((extra[column.choice], self.taken[column]) for column in self.columns(position))
 
     def columns(self, position: int) -> list[Column]:
         """Return the columns of a position."""
@@ -66,15 +82,26 @@ class Variables:
     def hop(self, position: int, direction: int) -> Linear:
         """Return the transfer time [ns] between a position and the next: direction 0 forward, 1 backward."""
         table = self.sub.hops[direction]
-        pairs = [(here, there) for here in self.choices(position) for there in self.choices(position + 1)]
+        following = self.choices(self.following(position))
+        pairs = [(here, there) for here in self.choices(position) for there in following]
         if (position, *pairs[0]) not in self.joints:
             return int(table[pairs[0]])
         return weighted((table[pair], self.joints[(position, *pair)]) for pair in pairs)
+
+    def turn(self) -> Linear:
+        """Return the time [ns] of a pass of every position each way with all transfers, that from last to first too."""
+        stages = sum(self.amount(position, "time") for position in range(self.sub.num_stages))
+        return stages + sum(self.hop(position, way) for position in self.senders for way in (0, 1))
 
     def assignment(self, solver: cp_model.CpSolver) -> Assignment:
         """Read the plan that the solver found."""
         found = sorted(column for column, variable in self.taken.items() if solver.boolean_value(variable))
         return Assignment(tuple(c.choice for c in found), tuple(c.layers for c in found))
+
+
+def senders(sub: Subproblem) -> range:
+    """Return the positions that hand micro-batches on."""
+    return range(sub.num_stages if sub.virtual_stages > 1 else sub.num_stages - 1)
 
 
 def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> Variables:
@@ -84,13 +111,13 @@ def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> 
     for column in sorted(columns):
         by_position[column.position].append(column)
     taken = {column: model.new_bool_var("") for position in by_position for column in by_position[position]}
-    # (M - 1) tau stays within the horizon, and the product within the solver's integers.
-    pace = horizon // max(1, sub.num_microbatches - 1) + 1
+    # (M v - 1) tau stays within the horizon, and the product within the solver's integers.
+    pace = horizon // max(1, sub.num_passes - 1) + 1
     lanes = tuple(model.new_int_var(0, pace, "") for _ in sub.family.schedule.lanes)
     joints = {}
-    for position in range(sub.num_stages - 1):
+    for position in senders(sub):
         here = {column.choice for column in by_position[position]}
-        there = {column.choice for column in by_position[position + 1]}
+        there = {column.choice for column in by_position[(position + 1) % sub.num_stages]}
         pairs = [(a, b) for a in sorted(here) for b in sorted(there)]
         if len({(int(sub.hops[0][pair]), int(sub.hops[1][pair])) for pair in pairs}) > 1:
             joints.update({(position, *pair): model.new_bool_var("") for pair in pairs})
@@ -101,6 +128,7 @@ def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> 
         taken=taken,
         lanes=lanes,
         sync=model.new_int_var(0, horizon, ""),
+        stall=model.new_int_var(0, horizon if sub.virtual_stages > 1 else 0, ""),
         joints=joints,
         by_position=dict(by_position),
     )

@@ -110,11 +110,12 @@ def binding(plan: Plan, prediction: Prediction) -> list[str]:
     else:
         share = max(stage.peak_memory / stage.memory_limit for stage in stages)
         texts.append(f"not memory: the fullest stage fills {percent(share)} of its limit")
+    filling = (plan.num_stages - 1) / plan.virtual_stages
     if prediction.bubble_fraction > 0.1:
         texts.append(
             f"stages idle {percent(prediction.bubble_fraction)} of the time; filling and draining "
             f"{plural(plan.num_stages, 'stage')} with {plan.num_microbatches} micro-batches alone costs "
-            f"{percent((plan.num_stages - 1) / (plan.num_microbatches + plan.num_stages - 1))}"
+            f"{percent(filling / (plan.num_microbatches + filling))}"
         )
     name, time = max(prediction.time, key=lambda item: item[1])
     texts.append(f"{words(name)} takes the most time, {percent(time / prediction.step_time)} of the step")

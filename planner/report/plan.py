@@ -74,6 +74,7 @@ def decision(plan: Plan) -> str:
         joined(part)
         for part in [
             f"pp {plan.num_stages}",
+            *([f"vpp {plan.virtual_stages}"] if plan.virtual_stages > 1 else []),
             f"dp {plan.num_replicas}",
             *(f"{axis} {degrees(plan, axis)}" for axis in axes(plan)),
             f"micro-batch {plan.micro_batch}",
@@ -203,8 +204,9 @@ def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
     if not shown:
         return []
     cut = list(dict.fromkeys(axis for one in shown for axis in axes(one.plan)))
-    head = ["pp", "dp", *cut, "mbs", "ZeRO", "step", "slower", "lost because"]
-    rows = [_runner_up(one, outcome.prediction.step_time, cut) for one in shown]
+    chunked = any(plan.virtual_stages > 1 for plan in (outcome.plan, *(one.plan for one in shown)))
+    head = ["pp", "vpp", "dp", *cut, "mbs", "ZeRO", "step", "slower", "lost because"]
+    rows = [_runner_up(one, outcome.prediction.step_time, cut, chunked=chunked) for one in shown]
     rows = wrapped_rows(head, rows, width, indent=2)
     return [
         "",
@@ -213,10 +215,12 @@ def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
     ]
 
 
-def _runner_up(one: Alternative, best: float, cut: Sequence[str]) -> list[str]:
+def _runner_up(one: Alternative, best: float, cut: Sequence[str], *, chunked: bool) -> list[str]:
+    """Return the cells of a row; that of the chunks is empty where no plan has several."""
     plan = one.plan
     return [
         str(plan.num_stages),
+        str(plan.virtual_stages) if chunked else "",
         str(plan.num_replicas),
         *(degrees(one.plan, axis) for axis in cut),
         str(plan.micro_batch),

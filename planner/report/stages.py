@@ -15,6 +15,8 @@ CELLS = range(4, 11)
 """[columns] that a memory bar may take; where there is not room for the least there is none."""
 NAME = 16
 """[columns] that the name of a group may take."""
+CHUNKS = 3
+"""Chunks of a stage whose layers are written out; of more the first ones and the last."""
 ROWS = 40
 """Rows of a table that has unlike stages only; the rest is counted."""
 
@@ -70,7 +72,7 @@ def _alike(stage: Stage, predicted: StagePrediction) -> tuple[object, ...]:
     """Return what must be the same of two stages in one row."""
     return (
         stage.group,
-        stage.num_layers,
+        stage.chunk_sizes,
         stage.strategy,
         stage.recompute,
         stage.num_recomputed,
@@ -91,7 +93,7 @@ def _cells(run: Run, plan: Plan, cluster: Cluster, cut_by: Sequence[str]) -> lis
         cut(stage.group, NAME),
         f"{num_devices / per_node:.3g}" if num_devices % per_node else count(num_devices // per_node),
         count(num_devices),
-        f"{stage.first_layer}-{last.last_layer}" if last.last_layer > stage.first_layer else str(stage.first_layer),
+        _layers(stage, last),
         str(stage.num_layers),
         *(_degree(stage, axis) for axis in cut_by),
         recompute(stage),
@@ -108,6 +110,15 @@ def _degree(stage: Stage, axis: str) -> str:
 def degrees(plan: Plan, axis: str) -> str:
     """Return how often `axis` cuts the stages, unlike ones after one another."""
     return "/".join(dict.fromkeys(_degree(stage, axis) for stage in plan.stages))
+
+
+def _layers(first: Stage, last: Stage) -> str:
+    """Return the layers of stages that follow one another, ``0-7``; with chunks ``0-1, 16-17`` and so on."""
+    ends = [(begin, end) for (begin, _), (_, end) in zip(first.chunks, last.chunks, strict=True)]
+    texts = [f"{begin}-{end}" if end > begin else str(begin) for begin, end in ends]
+    if len(texts) > CHUNKS:
+        texts = [*texts[: CHUNKS - 1], f"... {texts[-1]}"]
+    return ", ".join(texts)
 
 
 def recompute(stage: Stage) -> str:

@@ -124,6 +124,7 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
                 "group": stage.group,
                 "devices": plan.num_replicas * stage.strategy.num_devices,
                 "layers": [stage.first_layer, stage.last_layer],
+                **({"chunks": [list(chunk) for chunk in stage.chunks]} if stage.later_chunks else {}),
                 "time_s": float(predicted.time),
                 "forward_time_s": float(predicted.forward),
                 "backward_time_s": float(predicted.backward),

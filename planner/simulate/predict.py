@@ -15,13 +15,13 @@ from planner.simulate.replay import Replay, replay
 def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Job) -> Prediction:
     """Return time and memory of `plan`, whose stages and joints cost `costs`."""
     stages = costs.stages
-    chosen = schedule(plan.schedule)
+    chosen, passes, joints = schedule(plan.schedule, plan.virtual_stages), costs.passes, costs.joints
     observed = replay(
         chosen,
-        [stage.forward for stage in stages],
-        [stage.backward for stage in stages],
-        [hop.forward for hop in costs.hops],
-        [hop.backward for hop in costs.hops],
+        [forward for forward, _ in passes],
+        [backward for _, backward in passes],
+        [hop.forward for hop in joints],
+        [hop.backward for hop in joints],
         [stage.sync for stage in stages],
         plan.num_microbatches,
     )
@@ -43,7 +43,7 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
                 memory=cost.memory,
                 memory_limit=cluster.group(stage.group).device.memory * (1 - job.headroom),
                 device_memory=cluster.group(stage.group).device.memory,
-                in_flight=chosen.in_flight(index, plan.num_stages, plan.num_microbatches),
+                in_flight=chosen.held(index, plan.num_stages, plan.num_microbatches),
             )
             for index, (stage, cost) in enumerate(zip(plan.stages, stages, strict=True))
         ),

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from planner.simulate.rank import Rank, run
 
-_WINDOW = 16
-"""Passes of every rank between two looks for repetition."""
+WINDOW = 16
+"""Passes of every rank between two looks for repetition, where all passes of a rank are alike."""
 
 
-def run_repeating(ranks: Sequence[Rank]) -> None:
+def run_repeating(ranks: Sequence[Rank], window: int = WINDOW) -> None:
     """Run windows of passes, and skip what repeats; what is left in the end cannot be cut into windows.
+
+    Where passes differ, a `window` must hold whole rounds of them each way, so that the same ones follow every look.
 
     Starts are maxima of sums, so that if all times that still matter are those of an earlier look plus one constant,
     and the same passes follow, then the same constant is added each time these passes come round. Looks are compared
@@ -20,26 +22,26 @@ def run_repeating(ranks: Sequence[Rank]) -> None:
     end = len(ranks[0].order)
     position = look_at = renew_at = 0
     look: list[list[float]] = []
-    span = _WINDOW
-    while position + _WINDOW < end and run(ranks, position + _WINDOW):
-        position += _WINDOW
+    span = window
+    while position + window < end and run(ranks, position + window):
+        position += window
         shift = _shift(look, ranks)
         if shift is not None:
             position += _skip(ranks, look_at, shift)
             look = []
         if position >= renew_at or not look:
-            span = _WINDOW if not look else 2 * span
+            span = window if not look else 2 * span
             look, look_at, renew_at = _look(ranks), position, position + span
 
 
 def _look(ranks: Sequence[Rank]) -> list[list[float]]:
     """Return all times [ticks] on which the passes to come depend, by rank."""
-    last = len(ranks) - 1
+    last, ring = len(ranks) - 1, ranks[-1].forward_outbox is ranks[0].forward_inbox
     looks = []
     for stage, rank in enumerate(ranks):
         forward, backward = rank.pending()
         times = [rank.free, max(rank.free, rank.forward_link), max(rank.free, rank.backward_link)]
-        looks.append(times + (forward if stage > 0 else []) + (backward if stage < last else []))
+        looks.append(times + (forward if stage > 0 or ring else []) + (backward if stage < last or ring else []))
     return looks
 
 
@@ -65,8 +67,7 @@ def _skip(ranks: Sequence[Rank], look_at: int, shift: float) -> int:
         rank.forward_link += later
         rank.backward_link += later
         for inbox, used in ((rank.forward_inbox, rank.num_forward), (rank.backward_inbox, rank.num_backward)):
-            inbox[:] = [arrival + later for arrival in inbox[used:]]
-        rank.num_forward = rank.num_backward = 0
+            inbox[used:] = [arrival + later for arrival in inbox[used:]]
     return repetitions * period
 
 

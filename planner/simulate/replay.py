@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.schedules import BACKWARD, FORWARD, Schedule, peak_in_flight
+from planner.simulate.chunks import chunked_ranks
 from planner.simulate.rank import Rank, run, waiting_for
-from planner.simulate.repetition import run_repeating
+from planner.simulate.repetition import WINDOW, run_repeating
 
 _TICK = 1e-12
 """[s] times are whole ticks, as floats: sums are exact up to 2**53 ticks (2.5 hours), so that equal means repeated."""
@@ -27,7 +28,7 @@ class Replay:
     busy: tuple[float, ...]
     """[s] that the stage spent on passes."""
     peak_in_flight: tuple[int, ...]
-    """Most micro-batches that the stage had taken forward and not yet backward."""
+    """Most passes that the stage had run forward and not yet backward: micro-batches, where it is one chunk."""
 
     @property
     def makespan(self) -> float:
@@ -58,9 +59,9 @@ def replay(
 
     Args:
         schedule: gives the order of passes.
-        forward: [s] of one micro-batch, by stage.
-        backward: [s] of one micro-batch, by stage.
-        hops_forward: [s] of one transfer of activations, by joint; one entry less than stages.
+        forward: [s] of one micro-batch, by stage; with chunks all first ones, then all second ones, and so on.
+        backward: [s] of one micro-batch, in the same order.
+        hops_forward: [s] of one transfer of activations, by joint; one entry less than `forward`.
         hops_backward: [s] of one transfer of gradients, by joint.
         sync: [s] that each stage needs after its last pass.
         num_microbatches: of one step, at least one.
@@ -70,20 +71,16 @@ def replay(
         AssertionError: the schedule's order is incomplete or can never be finished.
 
     """
-    num_stages = len(forward)
+    num_stages, num_passes = len(sync), schedule.virtual_stages * num_microbatches
     orders = [schedule.order(stage, num_stages, num_microbatches) for stage in range(num_stages)]
-    _check_orders(schedule, orders, num_microbatches)
-    times = [_ticks(values) for values in (forward, backward, [*hops_forward, 0.0], [0.0, *hops_backward])]
-    ranks = [Rank(*row) for row in zip(orders, *times, strict=True)]
-    for rank, following in pairwise(ranks):
-        rank.forward_outbox, following.backward_outbox = following.forward_inbox, rank.backward_inbox
-    # the ends of the pipeline wait for nothing but their own lane
-    ranks[0].forward_inbox.extend([0.0] * num_microbatches)
-    ranks[-1].backward_inbox.extend([0.0] * num_microbatches)
-    start = _first_starts(ranks)
+    _check_orders(schedule, orders, num_passes)
+    times = [_ticks(values) for values in (forward, backward, hops_forward, hops_backward)]
+    ring = schedule.virtual_stages > 1
+    ranks = chunked_ranks(schedule, orders, times) if ring else _ranks(orders, times, num_microbatches)
+    start = _first_starts(times[0][:num_stages], times[2])
     if skip:
-        run_repeating(ranks)
-    if not run(ranks, 2 * num_microbatches):
+        run_repeating(ranks, 2 * num_stages * schedule.virtual_stages if ring else WINDOW)
+    if not run(ranks, 2 * num_passes):
         raise AssertionError(f"schedule {schedule.name} is stuck: {'; '.join(waiting_for(ranks))}")
     finish = [rank.free for rank in ranks]
     ends = [end + last for end, last in zip(finish, _ticks(sync), strict=True)]
@@ -108,29 +105,45 @@ def lower_bound(
 
     max_s [ sum_{j<s} (f_j + hop_j) + M (f_s + b_s) + max(sync_s, max_{k<s} (sum_{k<=j<s} (b_j + hop_j) + sync_k)) ]:
     a stage cannot start before its first input, has M passes each way to do, and its last pass, which is a backward
-    one, still has to reach every stage before it.
+    one, still has to reach every stage before it. With chunks all of them are passes to do, and the first ones are what
+    lies before and behind, for they are the least.
     """
     bound = fill = tail = 0.0
     to_next = [*hops_forward, 0.0]
     from_next = [*hops_backward, 0.0]
-    for stage, (ahead, back) in enumerate(zip(forward, backward, strict=True)):
+    num_stages = len(sync)
+    for stage in range(num_stages):
         tail = max(sync[stage], tail)
-        bound = max(bound, fill + num_microbatches * (ahead + back) + tail)
-        fill += ahead + to_next[stage]
-        tail += back + from_next[stage]
+        own = sum(forward[stage::num_stages]) + sum(backward[stage::num_stages])
+        bound = max(bound, fill + num_microbatches * own + tail)
+        fill += forward[stage] + to_next[stage]
+        tail += backward[stage] + from_next[stage]
     return bound
+
+
+def _ranks(orders: Sequence[str], times: Sequence[Sequence[float]], num_microbatches: int) -> list[Rank]:
+    """Return ranks in a row, from [ticks] forward, backward and transfers both ways."""
+    forward, backward, hops_forward, hops_backward = times
+    rows = zip(orders, forward, backward, [*hops_forward, 0.0], [0.0, *hops_backward], strict=True)
+    ranks = [Rank(*row) for row in rows]
+    for rank, following in pairwise(ranks):
+        rank.forward_outbox, following.backward_outbox = following.forward_inbox, rank.backward_inbox
+    # the ends of the pipeline wait for nothing but their own lane
+    ranks[0].forward_inbox.extend([0.0] * num_microbatches)
+    ranks[-1].backward_inbox.extend([0.0] * num_microbatches)
+    return ranks
 
 
 def _ticks(seconds: Sequence[float]) -> list[float]:
     return [float(round(value / _TICK)) for value in seconds]
 
 
-def _check_orders(schedule: Schedule, orders: Sequence[str], num_microbatches: int) -> None:
+def _check_orders(schedule: Schedule, orders: Sequence[str], num_passes: int) -> None:
     """Refuse an order that leaves passes out or, where no other stage would wait for it, puts B before its F."""
     for stage, order in enumerate(orders):
         counts = (order.count(FORWARD), order.count(BACKWARD), len(order))
-        if counts != (num_microbatches, num_microbatches, 2 * num_microbatches):
-            raise AssertionError(f"schedule {schedule.name}, stage {stage}: order {counts} for {num_microbatches}")
+        if counts != (num_passes, num_passes, 2 * num_passes):
+            raise AssertionError(f"schedule {schedule.name}, stage {stage}: order {counts} for {num_passes}")
     held = 0
     for operation in orders[-1]:
         held += 1 if operation == FORWARD else -1
@@ -138,9 +151,9 @@ def _check_orders(schedule: Schedule, orders: Sequence[str], num_microbatches: i
             raise AssertionError(f"schedule {schedule.name}: the last stage goes backward before it went forward")
 
 
-def _first_starts(ranks: Sequence[Rank]) -> list[float]:
+def _first_starts(forward: Sequence[float], hops_forward: Sequence[float]) -> list[float]:
     """Return [ticks] at which each rank's first pass, the forward pass of micro-batch 0, begins."""
     starts = [0.0]
-    for rank in ranks[:-1]:
-        starts.append(starts[-1] + rank.forward + rank.hop_forward)
+    for time, hop in zip(forward[:-1], hops_forward, strict=False):
+        starts.append(starts[-1] + time + hop)
     return starts

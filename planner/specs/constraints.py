@@ -13,7 +13,7 @@ from planner.recompute import RECOMPUTE_POLICIES
 from planner.schedules import SCHEDULES
 
 _AXES = tuple(axis.name for axis in AXES)
-_COUNTS = ("pp", "dp", "micro_batch", "devices")
+_COUNTS = ("pp", "vpp", "dp", "micro_batch", "devices")
 _WORDS = {
     "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
     "schedule": tuple(schedule.name for schedule in SCHEDULES),
@@ -22,7 +22,6 @@ _WORDS = {
 _LATER = {
     "ep": "expert parallelism",
     "etp": "expert parallelism",
-    "vpp": "interleaved schedules",
 }
 """Subjects that users know, and what they would need -> so that they are refused with the reason."""
 _SAME = {
@@ -30,6 +29,7 @@ _SAME = {
     "micro_batch_size": "micro_batch",
     "zero_stage": "zero",
     "num_stages": "pp",
+    "virtual_stages": "vpp",
     "stages": "pp",
     "num_replicas": "dp",
     "num_devices": "devices",

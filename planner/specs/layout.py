@@ -36,7 +36,7 @@ class Layout:
     tp: int = 1
     pp: int = 1
     vpp: int = 1
-    """Virtual stages per rank."""
+    """Virtual stages: chunks of layers of each stage."""
     dp: int | None = None
     """By default what the devices leave."""
     cp: int = 1

@@ -250,6 +250,7 @@ def _decision_record(plan: Plan) -> dict[str, Any]:
     """Return the decision as a plain record."""
     return {
         "schedule": plan.schedule,
+        **({"virtual_stages": plan.virtual_stages} if plan.virtual_stages > 1 else {}),
         "num_replicas": plan.num_replicas,
         "micro_batch": plan.micro_batch,
         "num_microbatches": plan.num_microbatches,
@@ -258,6 +259,7 @@ def _decision_record(plan: Plan) -> dict[str, Any]:
             {
                 "group": stage.group,
                 "layers": [stage.first_layer, stage.last_layer],
+                **({"chunks": [list(chunk) for chunk in stage.chunks]} if stage.later_chunks else {}),
                 "degrees": [{"axis": axis, "degree": degree} for axis, degree in stage.strategy.degrees],
                 "sequence_parallel": stage.strategy.sequence_parallel,
                 **({} if (kind := stage.strategy.cp_comm_type) == CP_COMM_TYPES[0] else {"cp_comm_type": kind}),
@@ -284,6 +286,7 @@ def _decision(record: DecisionRecord) -> Plan:
                 ),
                 recompute=stage.recompute,
                 num_recomputed=stage.num_recomputed,
+                later_chunks=tuple((first, last) for first, last in stage.chunks[1:]),
             )
             for stage in record.stages
         ),
@@ -292,4 +295,5 @@ def _decision(record: DecisionRecord) -> Plan:
         micro_batch=record.micro_batch,
         num_microbatches=record.num_microbatches,
         zero_stage=record.zero_stage,
+        virtual_stages=record.virtual_stages,
     )

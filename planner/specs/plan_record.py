@@ -12,6 +12,11 @@ Index = Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)]
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 
 
+Layers = Annotated[
+    list[Index], Field(min_length=2, max_length=2, description="First and last layer, from 0, inclusive.")
+]
+
+
 class DegreeRecord(Record):
     """How often one axis cuts."""
 
@@ -20,10 +25,11 @@ class DegreeRecord(Record):
 
 
 class StageRecord(Record):
-    """A run of consecutive layers on devices of one group."""
+    """A run of consecutive layers, or several, on devices of one group."""
 
     group: Text
-    layers: list[Index] = Field(min_length=2, max_length=2, description="First and last layer, from 0, inclusive.")
+    layers: Layers
+    chunks: list[Layers] = Field([], description="Of each chunk, the first beside `layers`; where virtual_stages > 1.")
     degrees: list[DegreeRecord] = Field([], description="Innermost first; a missing axis has 1.")
     sequence_parallel: bool = False
     cp_comm_type: Literal["p2p", "a2a"] = Field("p2p", description="How context ranks exchange: ring or all-to-all.")
@@ -32,9 +38,12 @@ class StageRecord(Record):
 
     @model_validator(mode="after")
     def has_layers(self) -> StageRecord:
-        """Refuse layers that run backwards."""
-        if self.layers[1] < self.layers[0]:
-            raise ValueError(f"has layers {self.layers}; write [first, last], the last not below the first")
+        """Refuse layers that run backwards, and chunks that do not begin with them."""
+        for layers in (self.layers, *self.chunks):
+            if layers[1] < layers[0]:
+                raise ValueError(f"has layers {layers}; write [first, last], the last not below the first")
+        if self.chunks and self.chunks[0] != self.layers:
+            raise ValueError(f"has layers {self.layers} and {self.chunks[0]} as its first chunk; they must be the same")
         axes = [item.axis for item in self.degrees]
         if len(set(axes)) < len(axes):
             raise ValueError(f"has an axis twice in its degrees ({', '.join(axes)}); give each axis once")
@@ -45,6 +54,7 @@ class DecisionRecord(Record):
     """Which layers run where, cut how, in which order."""
 
     schedule: Text
+    virtual_stages: Count = Field(1, description="Chunks of layers of each stage (vpp).")
     num_replicas: Count = Field(description="Copies of the pipeline (dp).")
     micro_batch: Count = Field(description="[samples]")
     num_microbatches: Count = Field(description="Micro-batches of one replica in one step.")

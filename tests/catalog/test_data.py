@@ -164,7 +164,7 @@ def test_the_constants_of_a_framework_are_plausible(name: str) -> None:
         assert 0 <= row[share] <= 1
     assert row["fragmentation"] >= 1
     can = row["can"]
-    assert set(can["schedules"]) <= {"1f1b", "gpipe"}
+    assert set(can["schedules"]) <= {"1f1b", "gpipe", "interleaved"}
     assert set(can["zero_stages_pipeline"]) <= set(can["zero_stages"]) <= {0, 1, 2, 3}
 
 

@@ -30,6 +30,20 @@ def stage(index: int, **fields: Any) -> Change:
     return change
 
 
+def chunks(*stages: tuple[tuple[int, int], ...]) -> Change:
+    """Return the change of the layers of both stages to two chunks each."""
+
+    def change(context: Context) -> Context:
+        made = tuple(
+            replace(old, first_layer=first, last_layer=last, later_chunks=later)
+            for old, ((first, last), *rest) in zip(context.plan.stages, stages, strict=True)
+            for later in (tuple(rest),)
+        )
+        return plan(stages=made, virtual_stages=2, schedule="interleaved")(context)
+
+    return change
+
+
 def tp(index: int, degree: int) -> Change:
     """Return the change of one stage's tensor degree."""
     return stage(index, strategy=Strategy(degrees=(("tp", degree),)))
@@ -86,6 +100,18 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
         "stages[1].last_layer: is 7; must be at least first_layer, which is 8",
         stage(1, first_layer=5),
     ),
+    (
+        "layers",
+        chunks(((0, 1), (4, 5)), ((2, 3), (7, 7))),
+        "stages[1].chunks[1]: is 7, which leaves out layers; must be 6",
+        chunks(((0, 1), (4, 5)), ((2, 3), (6, 7))),
+    ),
+    (
+        "layers",
+        chunks(((0, 1), (4, 5)), ((2, 7),)),
+        "stages[1].chunks: are 1; must be 2, the virtual stages of the plan",
+        chunks(((0, 1), (4, 5)), ((2, 3), (6, 7))),
+    ),
     ("batch", plan(num_replicas=0), "num_replicas: is 0; must be at least 1", plan(num_replicas=2)),
     (
         "batch",
@@ -108,9 +134,28 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
     (
         "schedule",
         plan(schedule="zigzag"),
-        "schedule: is zigzag, which is not known; known are 1f1b, gpipe",
+        "schedule: is zigzag, which is not known; known are 1f1b, gpipe, interleaved",
         plan(schedule="gpipe"),
     ),
+    (
+        "schedule",
+        plan(virtual_stages=2),
+        "virtual_stages: is 2; schedule 1f1b has one chunk a stage; interleaved has several",
+        plan(schedule="interleaved"),
+    ),
+    (
+        "schedule",
+        plan(schedule="interleaved"),
+        "virtual_stages: is 1; schedule interleaved needs 2 or more chunks a stage",
+        plan(virtual_stages=4),
+    ),
+    (
+        "schedule",
+        plan(schedule="interleaved", virtual_stages=2, num_microbatches=7),
+        "schedule: is interleaved, which needs micro-batches in groups of 2, one a stage; 7 are no whole groups",
+        plan(num_microbatches=8),
+    ),
+    ("schedule", plan(virtual_stages=0), "virtual_stages: is 0; must be at least 1", plan(virtual_stages=1)),
     ("schedule", plan(zero_stage=4), "zero_stage: is 4; must be 0 to 3", plan(zero_stage=3)),
     (
         "schedule",

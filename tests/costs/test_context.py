@@ -58,7 +58,9 @@ def strategy(tp: int, cp: int, kind: str = "p2p") -> Strategy:
 
 def waits(on: DeviceGroup, used: Strategy) -> float:
     """Return [s] that a layer waits for the context ranks, forward and backward."""
-    return float(dict(layer_cost(llama().body, job(), MEGATRON, on, used, 1).parts)["context_collectives"])
+    return float(
+        dict(layer_cost(llama().body, job(), MEGATRON, on, used, 1, pipelined=False).parts)["context_collectives"]
+    )
 
 
 def cost(used: Strategy, *, replicas: int = 1, zero: int = 0, cluster: Cluster = CLUSTER) -> StageCost:

@@ -36,13 +36,14 @@ def searched(asked: Planning, gap: float = 0.0) -> Result:
         return Result()
 
 
-def allowance(num_microbatches: int, num_stages: int) -> int:
-    """Return [ns] by which prices in whole nanoseconds may raise an objective: some 5 a micro-batch and a stage."""
-    return 5 * (num_microbatches + num_stages) + 5
+def allowance(num_passes: int, num_stages: int) -> int:
+    """Return [ns] by which prices in whole nanoseconds may raise an objective: some 5 a pass and a stage."""
+    return 5 * (num_passes + num_stages) + 5
 
 
 def largest_allowance(asked: Planning) -> int:
-    return allowance(asked.job.global_batch, asked.model.num_layers)
+    chunks = asked.model.num_layers // 2
+    return allowance(max(1, chunks) * asked.job.global_batch, max(1, chunks) * asked.model.num_layers)
 
 
 def families(space: Space) -> Iterator[tuple[Family, int]]:
@@ -62,6 +63,7 @@ def plans_of(exhaustive: Exhaustive, family: Family, stages: int) -> Plans:
             family.num_microbatches,
             stages,
             family.restriction.recompute,
+            family.schedule.virtual_stages,
         )
     )
 

@@ -18,6 +18,7 @@ from builders import Planning
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import (
     LayerCosts,
+    StageTerms,
     backward_time,
     forward_time,
     layer_costs,
@@ -44,6 +45,21 @@ class Setting:
     stages: int
     recompute: str
     """``any``, or the policy of every layer."""
+    chunks: int = 1
+    """Of every stage (v)."""
+
+    @property
+    def passes(self) -> int:
+        """Of a stage each way in a step."""
+        return self.microbatches * self.chunks
+
+    def held(self, position: int) -> int:
+        """Return the passes that a stage holds: 1f1b P - s, gpipe all, with chunks 2(P - s - 1) + (v - 1) P + 1."""
+        if self.schedule == "gpipe":
+            return self.microbatches
+        if self.schedule == "1f1b":
+            return min(self.microbatches, self.stages - position)
+        return min(self.passes, 2 * (self.stages - position - 1) + (self.chunks - 1) * self.stages + 1)
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Plans:
-    """All plans of one setting that fit: arrays over (plan, position) in seconds."""
+    """All plans of one setting that fit: arrays over (plan, position) in seconds, of one pass; layers of one chunk."""
 
     setting: Setting
     options: Counts
@@ -88,6 +104,10 @@ class Plans:
     sync: Floats
     ahead: Floats
     back: Floats
+    around: Floats
+    """(plan, way) from the last position to the first and back."""
+    uneven: Floats
+    """(plan, end) by how much the embedding (0) or head (1) lengthens its chunk beyond the mean of the stage."""
 
     @property
     def bottlenecks(self) -> Floats:
@@ -102,7 +122,10 @@ class Plans:
 
     @property
     def objectives(self) -> Floats:
-        """[s] the step as in the design: (M-1) tau + sum t + sum (x + y) + max_s (sync_s - sum_{j<s} (b_j + y_j))."""
+        """[s] the step as in the design: (M-1) tau + sum t + sum (x + y) + max_s (sync_s - sum_{j<s} (b_j + y_j)).
+
+        With v chunks: v M - 1 passes, and for v - 1 rounds what the way round outlasts P passes.
+        """
         setting = self.setting
         fill = (self.forward + self.backward).sum(axis=1) + (self.ahead + self.back).sum(axis=1)
         last = self.sync[:, 0].copy()
@@ -110,7 +133,10 @@ class Plans:
         for position in range(1, setting.stages):
             earlier = earlier + self.backward[:, position - 1] + self.back[:, position - 1]
             last = np.maximum(last, self.sync[:, position] - earlier)
-        total: Floats = (setting.microbatches - 1) * self.bottlenecks + fill + last
+        total: Floats = (setting.passes - 1) * self.bottlenecks + fill + last
+        if setting.chunks > 1:
+            outlasted = np.maximum(0.0, fill + self.around.sum(axis=1) - setting.stages * self.bottlenecks)
+            total = total + (setting.chunks - 1) * outlasted
         return total
 
 
@@ -127,10 +153,20 @@ def bottlenecks(plans: Plans) -> Floats:
     tau = time.max(axis=1)
     for start, end in combinations(range(setting.stages), 2):
         tau = np.maximum(tau, np.maximum(ahead[:, start], back[:, start])) if end == start + 1 else tau
-        if min(setting.microbatches, setting.stages - start) < setting.microbatches:
-            # w_s < M, hence w_s = P - s and w_e = P - e
+        if setting.held(start) < setting.passes:
             inside = time[:, start : end + 1].sum(axis=1) + (ahead + back)[:, start:end].sum(axis=1)
-            tau = np.maximum(tau, inside / (end - start + 1))
+            tau = np.maximum(tau, inside / (setting.held(start) - setting.held(end) + 1))
+        if setting.chunks > 1:
+            pair = ((0, start, end), (1, end, start))
+            for edge, heavy, other in pair:
+                if heavy == (0, setting.stages - 1)[edge]:
+                    longest = time[:, heavy] + plans.uneven[:, edge]
+                    tau = np.maximum(tau, (longest + (setting.chunks - 1) * time[:, other]) / setting.chunks)
+    if setting.chunks > 1:
+        tau = np.maximum(tau, plans.around.max(axis=1))
+        if setting.held(0) < setting.passes:
+            turn = time.sum(axis=1) + (ahead + back).sum(axis=1) + plans.around.sum(axis=1)
+            tau = np.maximum(tau, turn / (2 * setting.stages))
     return tau
 
 
@@ -208,8 +244,10 @@ class Exhaustive:
         asked, can = self.asked, self.asked.target.can if self.asked.target else None
         batch, most = asked.job.global_batch, min(asked.model.num_layers, asked.cluster.num_devices)
         asked_schedule = [c.value for c in asked.job.constraints if c.subject == "schedule"]
-        schedules = [name for name in ("1f1b", "gpipe") if not asked_schedule or name in asked_schedule]
-        schedules = [name for name in schedules if can is None or name in can.schedules]
+        schedules = [(name, 1) for name in ("1f1b", "gpipe") if self._allowed("vpp", 1)]
+        schedules += [("interleaved", v) for v in self._chunk_counts() if self._allowed("vpp", v)]
+        schedules = [listed for listed in schedules if set(asked_schedule) <= {listed[0]}]
+        schedules = [listed for listed in schedules if can is None or listed[0] in can.schedules]
         recomputes = self._recomputes()
         for replicas in (d for d in range(1, batch + 1) if batch % d == 0 and self._allowed("dp", d)):
             for samples in (b for b in range(1, batch // replicas + 1) if batch // replicas % b == 0):
@@ -226,9 +264,23 @@ class Exhaustive:
                         alone = replicas == 1 and all(option.context == 1 for option in self.options)
                         zeros = zeros[:1] if alone else zeros
                         alike = schedules[:1] if stages == 1 or replicas * samples == batch else schedules
-                    for schedule, zero, recompute in product(alike, zeros, recomputes):
+                    for (schedule, chunks), zero, recompute in product(alike, zeros, recomputes):
                         count = batch // replicas // samples
-                        yield Setting(schedule, zero, replicas, samples, count, stages, recompute)
+                        if chunks == 1 or (
+                            stages > 1 and count % stages == 0 and stages * chunks <= asked.model.num_layers
+                        ):
+                            yield Setting(schedule, zero, replicas, samples, count, stages, recompute, chunks)
+
+    def _chunk_counts(self) -> list[int]:
+        """Return all numbers of chunks that the layers allow if a constraint names some, else only the fewest.
+
+        Of the few layers of these problems no larger number is searched unasked.
+        """
+        written = [c for c in self.asked.job.constraints if c.subject == "vpp"]
+        named = any(c.operator in ("=", ">=") and c.value != "1" for c in written)
+        total = self.asked.model.num_layers
+        counts = [v for v in range(2, total) if total % v == 0]
+        return counts if named else counts[:1]
 
     def _recomputes(self) -> list[str]:
         """Return ``any``, or the uniform policies if the job names some or the target carries no others."""
@@ -245,7 +297,7 @@ class Exhaustive:
             -1, setting.stages
         )
         sequences = sequences[[self._sharded(setting.zero, row) for row in sequences.tolist()]]
-        splits = self._splits(setting.stages)
+        splits = self._splits(setting.stages, setting.chunks)
         priced = [self._prices(setting, position) for position in range(setting.stages)]
         hops = self._hops(setting)
         shape = (len(sequences), len(splits))
@@ -271,7 +323,18 @@ class Exhaustive:
             sync=named[2],
             ahead=ahead,
             back=back,
+            around=np.stack([hops[0][options[:, -1], options[:, 0]], hops[1][options[:, -1], options[:, 0]]], axis=1),
+            uneven=self._uneven(setting)[[0, 1], options[:, [0, -1]]],
         )
+
+    def _uneven(self, setting: Setting) -> Floats:
+        """Return (end, option) [s]: of the time of embedding or head what its chunk has more than the others' mean."""
+        both = np.zeros((2, len(self.options)))
+        for end, index in product((0, 1), range(len(self.options)) if setting.chunks > 1 else ()):
+            terms = self._terms(setting, index, "none", end == 0, end == 1)
+            edge = terms.forward_edge + terms.backward_edge
+            both[end, index] = edge - edge / setting.chunks
+        return both
 
     @staticmethod
     def _with_variants(
@@ -285,9 +348,9 @@ class Exhaustive:
             options, layers, chosen = options[row], layers[row], np.hstack([chosen[row], variant[:, None]])
         return options, layers, chosen
 
-    def _splits(self, stages: int) -> Counts:
-        """Return (split, position): all ways of giving each stage at least one layer."""
-        total = self.asked.model.num_layers
+    def _splits(self, stages: int, chunks: int) -> Counts:
+        """Return (split, position): all ways of giving each stage's chunks at least one layer, as many in each."""
+        total = self.asked.model.num_layers // chunks
         chosen = list(combinations(range(1, total), stages - 1))
         cuts = np.array(chosen, dtype=np.int64).reshape(len(chosen), stages - 1)
         edges = np.hstack([np.zeros((len(cuts), 1), np.int64), cuts, np.full((len(cuts), 1), total)])
@@ -351,11 +414,9 @@ class Exhaustive:
 
     def _prices(self, setting: Setting, position: int) -> tuple[Floats, ...]:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""
-        held = setting.microbatches
-        if setting.schedule == "1f1b":
-            held = min(held, setting.stages - position)
+        held, chunks = setting.held(position), setting.chunks
         first, last = position == 0, position == setting.stages - 1
-        key = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute, held, first, last)
+        key = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute, held, chunks, first, last)
         if key not in self._stage:
             options = [self._option_prices(setting, index, held, first, last) for index in range(len(self.options))]
             self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
@@ -365,44 +426,57 @@ class Exhaustive:
         self, setting: Setting, index: int, held: int, first: bool, last: bool
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the same of one option over (variant, n - 1)."""
-        asked, option = self.asked, self.options[index]
-        key = (index, setting.micro_batch)
-        if key not in self._layer_costs:
-            self._layer_costs[key] = layer_costs(
-                asked.model, asked.job, asked.framework, option.group, option.strategy, setting.micro_batch
-            )
-        longest = asked.model.num_layers
-        layers, recomputed = np.arange(1, longest + 1)[None, :], np.arange(longest + 1)[:, None]
+        asked, option, chunks = self.asked, self.options[index], setting.chunks
+        longest, most = asked.model.num_layers // chunks, asked.model.num_layers
+        layers, recomputed = chunks * np.arange(1, longest + 1)[None, :], np.arange(most + 1)[:, None]
         limit = option.group.device.memory * (1 - asked.job.headroom)
         parts = []
         for policy in ("none", "selective"):
-            terms = stage_terms(
-                self._layer_costs[key],
-                asked.job,
-                asked.framework,
-                policy=policy,
-                num_replicas=setting.replicas,
-                zero_stage=setting.zero,
-                first=first,
-                last=last,
-            )
-            memory = sum(size for _, size in stage_memory(terms, layers, recomputed, held))
+            terms = self._terms(setting, index, policy, first, last)
+            memory = sum(size for _, size in stage_memory(terms, layers, recomputed, held / chunks))
             admitted = {
-                "any": recomputed <= layers,
+                "any": (recomputed <= layers) & (recomputed % chunks == 0),
                 policy: recomputed == 0 * layers,
                 "full": (recomputed == layers) & (policy == "none"),
-            }.get(setting.recompute, np.zeros((longest + 1, longest), dtype=bool))
+            }.get(setting.recompute, np.zeros((most + 1, longest), dtype=bool))
             fits = admitted & (memory <= limit)
             backward = backward_time(terms, layers, recomputed)
             sync = np.broadcast_to(sync_time(terms, layers, backward), fits.shape)
             forward = np.broadcast_to(forward_time(terms, layers), fits.shape)
-            parts.append(tuple(np.where(fits, part, np.inf) for part in (forward, backward, sync)))
+            passes = (forward / chunks, backward / chunks, sync)
+            parts.append(tuple(np.where(fits, part, np.inf) for part in passes))
         forward, backward, sync = (np.concatenate(both) for both in zip(*parts, strict=True))
         variant = np.broadcast_to(np.arange(len(forward), dtype=float)[:, None], forward.shape)
         if self.thorough:
             return forward, backward, sync, variant
         best, column = backward.argmin(axis=0), np.arange(longest)
         return tuple(part[best, column][None] for part in (forward, backward, sync, variant))  # type: ignore[return-value]
+
+    def _terms(self, setting: Setting, index: int, policy: str, first: bool, last: bool) -> StageTerms:
+        """Return the coefficients of a stage with an option."""
+        asked, option = self.asked, self.options[index]
+        pipelined = setting.stages > 1
+        key = (index, setting.micro_batch, pipelined)
+        if key not in self._layer_costs:
+            self._layer_costs[key] = layer_costs(
+                asked.model,
+                asked.job,
+                asked.framework,
+                option.group,
+                option.strategy,
+                setting.micro_batch,
+                pipelined=pipelined,
+            )
+        return stage_terms(
+            self._layer_costs[key],
+            asked.job,
+            asked.framework,
+            policy=policy,
+            num_replicas=setting.replicas,
+            zero_stage=setting.zero,
+            first=first,
+            last=last,
+        )
 
     def _hops(self, setting: Setting) -> Floats:
         """Return (2, option, option) [s]: over a joint from the row's option to the column's, forward and backward."""
@@ -422,6 +496,7 @@ class Exhaustive:
     def plan(self, plans: Plans, row: int) -> Plan:
         """Return one of the plans as the planner writes it."""
         setting, stages, first = plans.setting, [], 0
+        total = self.asked.model.num_layers // setting.chunks
         for option, layers, variant in zip(plans.options[row], plans.layers[row], plans.variants[row], strict=True):
             chosen, how = self.options[option], self.variants[variant]
             stages.append(
@@ -432,6 +507,10 @@ class Exhaustive:
                     strategy=chosen.strategy,
                     recompute=how.policy,
                     num_recomputed=how.recomputed,
+                    later_chunks=tuple(
+                        (first + chunk * total, first + chunk * total + int(layers) - 1)
+                        for chunk in range(1, setting.chunks)
+                    ),
                 )
             )
             first += int(layers)
@@ -442,6 +521,7 @@ class Exhaustive:
             micro_batch=setting.micro_batch,
             num_microbatches=setting.microbatches,
             zero_stage=setting.zero,
+            virtual_stages=setting.chunks,
         )
 
 

@@ -22,7 +22,7 @@ SEEDS = range(5000, 5040)
 
 
 def slack_of(plans: Plans) -> int:
-    return allowance(plans.setting.microbatches, plans.setting.stages)
+    return allowance(plans.setting.passes, plans.setting.chunks * plans.setting.stages)
 
 
 def bounder(sub: Subproblem) -> Bounder:
@@ -32,7 +32,7 @@ def bounder(sub: Subproblem) -> Bounder:
 
 def rests(plans: Plans) -> float:
     """Return [ns] the smallest part of the step beside (M - 1) tau."""
-    least: float = (plans.objectives - (plans.setting.microbatches - 1) * plans.bottlenecks).min()
+    least: float = (plans.objectives - (plans.setting.passes - 1) * plans.bottlenecks).min()
     return least / NANOSECOND
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import allowance, judge, largest_allowance, optimum, searched
-from exhaustive import Exhaustive, packs
+from exhaustive import Exhaustive, Plans, packs
 
 from builders import cluster, drawn, group, job, model, planning
 from planner.checks import Context, run_checks
 from planner.checks.frameworks import refusals
-from planner.costs import plan_cost
+from planner.costs import PlanCost, plan_cost
 from planner.program import decode
 from planner.schedules import schedule
 from planner.simulate import replay
@@ -85,10 +85,12 @@ def test_no_replay_is_below_the_replay_bound(seed: int, gap: float) -> None:
     exhaustive = judge(seed, most_devices=6, most_layers=6)
     bound = searched(exhaustive.asked, gap).replay_bound * NANOSECOND
     for plans in exhaustive.all_plans():
-        listed = schedule(plans.setting.schedule)
+        listed = schedule(plans.setting.schedule, plans.setting.chunks)
         for row in np.argsort(plans.objectives)[:10].tolist():
-            times = (plans.forward, plans.backward, plans.ahead, plans.back, plans.sync)
-            observed = replay(listed, *(part[row].tolist() for part in times), plans.setting.microbatches)
+            costs = priced(exhaustive, plans, row)
+            passes, joints = zip(*costs.passes, strict=True), costs.joints
+            hops = ([hop.forward for hop in joints], [hop.backward for hop in joints])
+            observed = replay(listed, *passes, *hops, plans.sync[row].tolist(), plans.setting.microbatches)
             assert bound <= observed.step_time + NANOSECOND
 
 
@@ -106,12 +108,22 @@ def test_plans_of_exhaustive_search_pass_the_checks(seed: int) -> None:
     asked = exhaustive.asked
     for plans in exhaustive.all_plans():
         for row in {0, len(plans.layers) // 2, len(plans.layers) - 1}:
-            plan = exhaustive.plan(plans, row)
-            costs = plan_cost(plan, asked.cluster, asked.model, asked.job, asked.framework)
+            plan, costs = exhaustive.plan(plans, row), priced(exhaustive, plans, row)
             context = Context(plan=plan, cluster=asked.cluster, model=asked.model, job=asked.job, stages=costs.stages)
             assert not run_checks(context), plan
-            assert [stage.backward for stage in costs.stages] == pytest.approx(plans.backward[row].tolist())
+            mean = [stage.backward / plan.virtual_stages for stage in costs.stages]
+            assert mean == pytest.approx(plans.backward[row].tolist())
             assert [hop.backward for hop in costs.hops] == pytest.approx(plans.back[row].tolist())
+            if costs.wrap is not None:
+                assert [costs.wrap.forward, costs.wrap.backward] == pytest.approx(plans.around[row].tolist())
+                longest = costs.passes[-1][0] + costs.passes[-1][1]
+                assert longest == pytest.approx(plans.forward[row][-1] + plans.backward[row][-1] + plans.uneven[row][1])
+
+
+def priced(exhaustive: Exhaustive, plans: Plans, row: int) -> PlanCost:
+    """Return what the planner says that a plan costs."""
+    asked = exhaustive.asked
+    return plan_cost(exhaustive.plan(plans, row), asked.cluster, asked.model, asked.job, asked.framework)
 
 
 @pytest.mark.parametrize("seed", [5032, 5147, 5204])
@@ -174,7 +186,18 @@ def test_problems_are_of_every_sort() -> None:
         sorts |= {"widths"} if len({stage.strategy.num_devices for stage in stages}) > 1 else set()
         slower = plans.bottlenecks[row] > plans.slowest_stages[row] * 1.0001
         sorts |= {"transfers"} if slower and plan.schedule == "1f1b" else set()
-    wanted = {"impossible", "1f1b", "gpipe", "zero 0", "zero 1", "recompute", "groups", "widths", "transfers"}
+    wanted = {
+        "impossible",
+        "1f1b",
+        "gpipe",
+        "interleaved",
+        "zero 0",
+        "zero 1",
+        "recompute",
+        "groups",
+        "widths",
+        "transfers",
+    }
     assert wanted <= sorts
 
 

@@ -23,22 +23,29 @@ from planner.program.constraints import (
     one_column,
     stage_pace,
     sync_end,
+    turn_pace,
+    turn_stall,
+    uneven_pace,
 )
 from planner.program.solve import build
 from planner.program.subproblem import Subproblem, build_subproblem
 from planner.program.variables import Column, Variables, make_variables
+from planner.schedules import Schedule, schedule
 
 HORIZON = 10**12
+ONE_F_ONE_B = schedule("1f1b")
 Fix = Callable[[Variables], None]
 
 
-def subproblem(asked: Planning, stages: int, zero: int = 0, replicas: int = 1) -> Subproblem:
-    """Return the 1f1b subproblem of a problem with micro-batches of one sample."""
+def subproblem(
+    asked: Planning, stages: int, zero: int = 0, replicas: int = 1, listed: Schedule = ONE_F_ONE_B
+) -> Subproblem:
+    """Return the subproblem of a problem with micro-batches of one sample, of 1f1b or another schedule."""
     space = asked.space
     family = next(
         family
         for family in space.families
-        if family.schedule.name == "1f1b"
+        if family.schedule == listed
         and (family.zero_stage, family.num_replicas, family.micro_batch) == (zero, replicas, 1)
         and family.pipelined == (stages > 1)
     )
@@ -109,6 +116,20 @@ def slow_pair() -> Subproblem:
     groups = (group("a", per_node=2), group("b", per_node=2))
     link = GroupLink(first="a", second="b", transport="tcp", bandwidth=1e8, efficiency=1.0, latency=0.0)
     return subproblem(planning(cluster(*groups, links=(link,)), model(4, heads=1), job(3)), 2)
+
+
+@cache
+def ring() -> Subproblem:
+    """Two stages of two chunks on two groups with a slow link between them, four micro-batches, eight layers."""
+    groups = (group("a", per_node=2), group("b", per_node=2))
+    link = GroupLink(first="a", second="b", transport="tcp", bandwidth=3e8, efficiency=1.0, latency=0.0)
+    asked = planning(cluster(*groups, links=(link,)), model(8, heads=1, vocabulary=24000), job(4, "vpp = 2"))
+    return subproblem(asked, 2, listed=schedule("interleaved", 2))
+
+
+def stalled(most: int) -> Fix:
+    """Limit Z [ns]."""
+    return lambda variables: variables.model.add(variables.stall <= most)
 
 
 def stage_time(sub: Subproblem, position: int, choice: int, layers: int) -> int:
@@ -200,6 +221,44 @@ def test_sync_end() -> None:
     assert possible(sub, sync_end, *fixed, ending(least + 1))
 
 
+def test_uneven_pace() -> None:
+    """The chunk with the head takes its time, and the other stage's every other chunk: 2 tau >= t_1 + d_1 + t_0."""
+    sub = ring()
+    ends = [stage_time(sub, 0, 0, 3), stage_time(sub, 1, 0, 1)]
+    least = -(-(sum(ends) + int(sub.positions.uneven[1, 0])) // 2)
+    assert least > max(ends)
+    assert possible(sub, uneven_pace, only((0, 0, 3), (1, 0, 1)), paced(least))
+    assert not possible(sub, uneven_pace, only((0, 0, 3), (1, 0, 1)), paced(least - 1))
+    assert possible(sub, uneven_pace, only((0, 0, 2), (1, 0, 1)), paced(least - 1))
+
+
+def test_turn_pace_and_stall() -> None:
+    """A turn of both stages and both transfers each way takes 4 tau or more, and what outlasts 2 tau is waited for."""
+    sub = ring()
+    far = (only((0, 0, 1), (1, 1, 3)), joined(0, 0, 1), joined(1, 1, 0))
+    turn = stage_time(sub, 0, 0, 1) + stage_time(sub, 1, 1, 3)
+    turn += int(sub.hops[:, 0, 1].sum() + sub.hops[:, 1, 0].sum())
+    quarter = -(-turn // 4)
+    assert possible(sub, turn_pace, *far, paced(quarter))
+    assert not possible(sub, turn_pace, *far, paced(quarter - 1))
+    near = (only((0, 0, 1), (1, 0, 3)), joined(0, 0, 0), joined(1, 0, 0))
+    assert possible(sub, turn_pace, *near, paced(quarter - 1))
+    assert possible(sub, turn_stall, *far, paced(quarter), stalled(turn - 2 * quarter))
+    assert not possible(sub, turn_stall, *far, paced(quarter), stalled(turn - 2 * quarter - 1))
+    assert possible(sub, turn_stall, *near, paced(quarter), stalled(turn - 2 * quarter - 1))
+
+
+def test_the_way_back_to_the_first_stage_is_a_joint_and_a_link() -> None:
+    """With chunks, the last position's transfers to the first one join choices and are paced as all others are."""
+    sub = ring()
+    hop = int(sub.hops[0, 1, 0])
+    assert possible(sub, joint_choices, only((0, 0, 1), (1, 1, 3)), joined(1, 1, 0))
+    assert not possible(sub, joint_choices, only((0, 0, 1), (1, 0, 3)), joined(1, 1, 0))
+    assert possible(sub, link_pace, joined(1, 1, 0), paced(hop))
+    assert not possible(sub, link_pace, joined(1, 1, 0), paced(hop - 1))
+    assert not any(position == 1 for position, _, _ in make_variables(pair(), all_columns(pair()), HORIZON).joints)
+
+
 def optimum(sub: Subproblem, constraints: Iterable[Callable[[Variables], None]]) -> int | None:
     """Return [ns] the smallest objective under `constraints`, None if there is none."""
     variables = build(sub, all_columns(sub), HORIZON, tuple(constraints))
@@ -223,17 +282,24 @@ def mixed() -> list[Subproblem]:
         framework(),
     )
     once = planning(cluster(group(per_node=2)), model(3, heads=1), job(1))
+    turning = planning(cluster(group(nodes=2, per_node=1, inter=5e7)), model(4, heads=1), job(4))
+    headed = planning(cluster(group(per_node=2)), model(8, heads=1, vocabulary=48000), job(4))
+    chunks = schedule("interleaved", 2)
     return [
         *(subproblem(asked, 2) for asked in (planning(two, model(4, heads=2), job(4)), linked, late, once)),
         subproblem(whole, 3),
         subproblem(far, 3),
+        *(subproblem(asked, 2, listed=chunks) for asked in (turning, headed)),
+        ring(),
     ]
 
 
 def settled(sub: Subproblem, plans: Plans) -> None:
     best = best_row(plans)[1]
     found = optimum(sub, CONSTRAINTS)
-    assert found == pytest.approx(best, abs=allowance(plans.setting.microbatches, plans.setting.stages))
+    assert found == pytest.approx(
+        best, abs=allowance(plans.setting.passes, plans.setting.chunks * plans.setting.stages)
+    )
 
 
 @pytest.mark.parametrize("seed", range(6000, 6030))

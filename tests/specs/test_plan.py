@@ -104,6 +104,27 @@ def test_how_context_ranks_exchange_is_written_where_it_is_unusual(tmp_path: Pat
     assert "plan.stages[0].cp_comm_type: should be" in message(tmp_path, written)
 
 
+def test_chunks_stand_beside_the_first_layers(tmp_path: Path) -> None:
+    """A plan with virtual stages says so and lists the chunks of each stage; others have neither key."""
+    stages = tuple(
+        replace(stage, first_layer=at, last_layer=at, later_chunks=((at + 2, at + 2),))
+        for at, stage in enumerate(PLAN.stages)
+    )
+    chunked = replace(PLAN, stages=stages, virtual_stages=2, schedule="interleaved")
+    value = plan_record(chunked, CLUSTER, MODEL, JOB)
+    assert value["plan"]["virtual_stages"] == 2
+    assert [stage["layers"] for stage in value["plan"]["stages"]] == [[0, 0], [1, 1]]
+    assert [stage["chunks"] for stage in value["plan"]["stages"]] == [[[0, 0], [2, 2]], [[1, 1], [3, 3]]]
+    path = tmp_path / "plan.yaml"
+    path.write_text(dump_yaml(value))
+    assert read_plan(str(path)).plan == chunked
+    plain = record()["plan"]
+    assert "virtual_stages" not in plain
+    assert not any("chunks" in stage for stage in plain["stages"])
+    value["plan"]["stages"][0]["layers"] = [1, 1]
+    assert "has layers [1, 1] and [0, 0] as its first chunk" in message(tmp_path, value)
+
+
 def test_named_layouts_have_no_certificate(tmp_path: Path) -> None:
     """A plan that was not searched records no proof and no figures."""
     path = tmp_path / "plan.yaml"
