@@ -87,6 +87,15 @@ def test_families_and_schedules_are_described() -> None:
     assert sorted({*FAMILIES, *(schedule.name for schedule in SCHEDULES)} - WORDS) == []
 
 
+def shown_figure(figure: object) -> str:
+    """Return a constant as the table shows it."""
+    if isinstance(figure, bool):
+        return ("no", "yes")[figure]
+    if isinstance(figure, list):
+        return ", ".join(figure) or "-"
+    return figure if isinstance(figure, str) else f"{figure:g}"
+
+
 def test_constants_of_frameworks_are_those_of_the_catalogue() -> None:
     """The table in docs/costs.md holds the numbers of catalog/frameworks.yaml."""
     catalogue = transcripts.ROOT / "planner" / "catalog" / "frameworks.yaml"
@@ -95,6 +104,5 @@ def test_constants_of_frameworks_are_those_of_the_catalogue() -> None:
     assert f"| constant | {' | '.join(rows)} |" in lines
     keys_of_rows = [key for key in next(iter(rows.values())) if key not in {"source", "can"}]
     for key in keys_of_rows:
-        figures = [row[key] for row in rows.values()]
-        shown = [("no", "yes")[figure] if isinstance(figure, bool) else f"{figure:g}" for figure in figures]
+        shown = [shown_figure(row[key]) for row in rows.values()]
         assert f"| `{key}` | {' | '.join(shown)} |" in lines, f"{key} is not as in the catalogue"

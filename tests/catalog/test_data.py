@@ -45,6 +45,9 @@ DEVICE_KEYS = {
 OTHER_PRECISIONS = {"bf16_tflops", "fp16_tflops", "fp8_tflops", "fp4_tflops", "fp8_efficiency", "fp4_efficiency"}
 SUFFIXES = {
     "launch_floor": "_us",
+    "launch_edge": "_us",
+    "launch_tensor": "_us",
+    "launch_tensor_pipeline": "_us",
     "collective_latency": "_us",
     "hop_latency": "_us",
     "step_overhead": "_ms",
