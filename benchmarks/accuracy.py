@@ -62,6 +62,34 @@ a test holds both to them. They are published results of other people; `planner 
   time of the run that is predicted fastest over the measured best, less 1; means over groups of at least four runs of
   one model, number of devices and sequence length. A dash stands where no such group exists.
 """
+TIME = "## Step time\n"
+MEMORY = """\
+## Peak memory
+
+Of runs that ended; what one that ran out of memory needed is not known.
+"""
+FIT = f"""\
+## What fits
+
+Rows known to have run or to have run out of memory, with a head-room of {HEADROOM:.0%}. A false fit ran out of memory,
+a false OOM ran. Picks: what is predicted fastest of what is predicted to fit, in groups where some ran and some ran out
+of memory; regret is the time of the picks that ran.
+"""
+PROFILES = f"""\
+## What each prediction prints
+
+Healthy test rows by profile, and by chip, where there are at least {LEAST}. p10, p50 and p90 are percentiles of
+measured / predicted: 8 of 10 runs lie between the first and the last. A profile that is missing gets the widest
+interval of those that are not, and says so.
+"""
+CAUSES = f"""\
+## What is poor, and why
+
+All rows with a time, calibration and test, each under the first cause that holds in the order flag, tensor ranks,
+launches, exchange, context ranks, precision, recompute; *far off* is by more than {FAR_OFF:.0%}. Shares of the step are
+predicted ones. Exchange between nodes is poor where a network is shared with other jobs, whose share varies from run to
+run. Mixtures of experts are not modelled: they stand below.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,20 +141,15 @@ def page(sources: Sequence[Source], record: TrackRecord) -> str:
     judged = [one for source in sources for one in (*source.calibration, *source.test)]
     blocks = [
         INTRODUCTION,
-        "## Step time\n",
+        TIME,
         _parts(sources, "rows MAPE median bias p10 p90 Spearman regret", _time),
-        "## Peak memory\n\nOf runs that ended; what one that ran out of memory needed is not known.\n",
+        MEMORY,
         _parts(sources, "rows MAPE median bias p10 p90", lambda part: _errors(part.memory)),
-        f"## What fits\n\nRows known to have run or to have run out of memory, with a head-room of {HEADROOM:.0%}. A "
-        "false fit ran out of memory, a\nfalse OOM ran. Picks: what is predicted fastest of what is predicted to fit, "
-        "in groups where some ran and some ran out of\nmemory; regret is the time of the picks that ran.\n",
+        FIT,
         _parts(sources, "rows|right|false fits|false OOMs|picks|picks out of memory|regret", _fit),
-        "## What each prediction prints\n\nHealthy test rows by profile, and by chip where there are at least "
-        f"{LEAST}; p10 and p90 are percentiles of measured /\npredicted, between which 8 of 10 runs lie. A profile "
-        "that is missing gets the widest interval of those that are not.\n",
+        PROFILES,
         _profiles(record),
-        f"## What is poor, and why\n\nAll rows with a time, calibration and test, each under the first cause that holds"
-        f"; *far off* is by more than {FAR_OFF:.0%}. Shares of\nthe step are predicted ones.\n",
+        CAUSES,
         _causes(judged),
         "## Rows that cannot be judged\n",
         _skipped(judged),

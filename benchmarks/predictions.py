@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from planner.accuracy.judge import judge_runs
 from planner.accuracy.runs import read_runs
-from planner.accuracy.setting import NotJudgedError, Setting, setting
+from planner.accuracy.setting import Setting, setting
 from planner.costs.batch import stack, structure
 from planner.costs.uniform import Kind, Uniform, UniformCost, uniform_cost
 from planner.domain.plan import Strategy
@@ -38,15 +39,11 @@ Groups = list[tuple[Kind, Uniform]]
 """Layouts that are priced together, as arrays."""
 
 
-def measured_settings() -> list[Setting]:
-    """Return what the measured runs ran, those that can be judged."""
-    found = []
-    for run in read_runs([str(path) for path in sorted(DATA.glob("*.csv"))]):
-        try:
-            found.append(setting(run))
-        except NotJudgedError:
-            continue
-    return found
+def measured_settings(repeats: int) -> list[Setting]:
+    """Return what the measured runs ran, those that can be judged, each `repeats` times as values of its own."""
+    runs = read_runs([str(path) for path in sorted(DATA.glob("*.csv"))])
+    good = [one.run for one in judge_runs(runs, 0.0) if not one.reason]
+    return [setting(run) for run in good * repeats]
 
 
 def grid(base: Setting, number: int, seed: int = 0) -> Groups:
@@ -109,11 +106,10 @@ def main() -> int:
     options = parser.parse_args()
     rounds = 1 if options.smoke else max(options.rounds, 1)
     scale = 100 if options.smoke else 1
-    settings = measured_settings()
-    mixed = settings * max(1, REPEATS // scale)
-    one_by_one: Groups = [(item.kind, item.layout) for item in settings[: max(1, LOOP // scale)]]
+    mixed = measured_settings(max(1, REPEATS // scale))
+    one_by_one: Groups = [(item.kind, item.layout) for item in mixed[: max(1, LOOP // scale)]]
     loop = len(one_by_one) / seconds(lambda: priced(one_by_one), rounds)
-    parts = grid(settings[0], GRID // scale)
+    parts = grid(mixed[0], GRID // scale)
     groups = grouped(mixed)
     figures = [
         ("one by one", len(one_by_one), loop),

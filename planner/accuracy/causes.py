@@ -34,21 +34,17 @@ def causes(judged: Sequence[Judged], headroom: float) -> tuple[str, ...]:
 
 
 def _cause(run: Run, launch: float, network: float) -> str:
-    if run.flag:
-        return f"flagged: {run.flag}"
-    if run.tp and run.gpus_per_node and run.tp > run.gpus_per_node:
-        return "tensor ranks on several nodes"
-    if launch > LARGE_SHARE:
-        return "small jobs: a fifth of the step or more waits for kernel launches"
-    if network > LARGE_SHARE:
-        return "a fifth of the step or more is exchange between nodes"
-    if (run.cp or 1) >= CONTEXT_RANKS:
-        return f"{CONTEXT_RANKS} context ranks or more"
-    if run.precision not in {"", "bf16", "fp16"}:
-        return "precisions below 16 bits"
-    if not run.recompute:
-        return "what is recomputed is not said"
-    return "none of these"
+    """Return the first cause that holds, by what the run says and by shares of its step."""
+    known = (
+        (f"flagged: {run.flag}", bool(run.flag)),
+        ("tensor ranks on several nodes", (run.tp or 1) > (run.gpus_per_node or run.tp or 1)),
+        ("small jobs: a fifth of the step or more waits for kernel launches", launch > LARGE_SHARE),
+        ("a fifth of the step or more is exchange between nodes", network > LARGE_SHARE),
+        (f"{CONTEXT_RANKS} context ranks or more", (run.cp or 1) >= CONTEXT_RANKS),
+        ("precisions below 16 bits", run.precision not in {"", "bf16", "fp16"}),
+        ("what is recomputed is not said", not run.recompute),
+    )
+    return next((cause for cause, holds in known if holds), "none of these")
 
 
 def _gain(one: Judged, other: Judged) -> float:

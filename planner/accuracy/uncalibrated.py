@@ -30,9 +30,7 @@ def uncalibrated(setting: Setting) -> Setting:
 
 def _device(device: Device) -> Device:
     """Return the device with its measured ceiling, the same in every precision."""
-    return replace(
-        device, matmul_efficiency=CEILINGS.get(chip(device.name), device.matmul_efficiency), efficiencies=()
-    )
+    return replace(device, matmul_efficiency=CEILINGS.get(chip(device.name), device.matmul_efficiency), efficiencies=())
 
 
 def _framework(framework: Framework) -> Framework:

@@ -1,4 +1,4 @@
-"""How far a prediction can be trusted: what predictions of the same kind erred by on runs that nothing was fitted to."""
+"""How far a prediction can be trusted: what others of its kind erred by on runs that nothing was fitted to."""
 
 from __future__ import annotations
 

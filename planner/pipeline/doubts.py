@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from planner.costs.compute import HALF_PRECISIONS
 from planner.domain.cluster import Cluster
 from planner.domain.confidence import MeasuredRuns, chip
 from planner.domain.job import Job
@@ -31,17 +32,23 @@ def chips(plan: Plan, cluster: Cluster) -> tuple[str, ...]:
 
 
 def _unmeasured(plan: Plan, cluster: Cluster, job: Job, measured: tuple[MeasuredRuns, ...]) -> list[str]:
-    """Return what no run was measured of: framework, devices, the two together, precision."""
+    """Return what no run was measured of: the framework; else it on a chip in use; else its precision there."""
     own = [runs for runs in measured if runs.profile == job.framework]
     found = [] if own else [f"no measured runs of {job.framework}"]
     for name in chips(plan, cluster):
+        here = {_width(runs.precision) for runs in own if runs.chip == name}
         if name not in {runs.chip for runs in measured}:
             found.append(f"no measured runs on {name.upper()}")
-        elif own and name not in {runs.chip for runs in own}:
+        elif own and not here:
             found.append(f"no measured runs of {job.framework} on {name.upper()}")
-    if own and job.precision not in {runs.precision for runs in own}:
-        found.append(f"no measured runs of {job.framework} in {job.precision}")
+        elif own and _width(job.precision) not in here:
+            found.append(f"no measured runs of {job.framework} on {name.upper()} in {job.precision}")
     return found
+
+
+def _width(precision: str) -> str:
+    """Return what runs at the same pace share: bf16 and fp16 do, on every device that has both."""
+    return "16-bit" if precision in HALF_PRECISIONS else precision
 
 
 def _unreliable(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[str]:

@@ -36,7 +36,7 @@ def confidence_lines(prediction: Prediction, width: int = WIDTH) -> list[str]:
     if found is None:
         return []
     if found.held_out is None:
-        text = f"{found.profile}: no held-out error ({found.step_time.basis})"
+        text = f"{found.profile}: no held-out error; the interval is the widest of other frameworks"
     else:
         errors = found.held_out
         text = (

@@ -78,6 +78,6 @@ def _fits(prediction: Prediction) -> str:
     state = f"{gib(margin)} GiB below" if stage.fits else f"{gib(-margin)} GiB above"
     answer = "yes" if prediction.fits else "NO"
     return (
-        f"{answer}: stage {index} is the fullest, {gib(stage.peak_memory)} GiB{likely_memory(prediction)}, {state} the limit of "
-        f"{gib(stage.memory_limit)} GiB (device memory {gib(stage.device_memory)} GiB less the head-room)"
+        f"{answer}: stage {index} is the fullest, {gib(stage.peak_memory)} GiB{likely_memory(prediction)}, {state} "
+        f"the limit of {gib(stage.memory_limit)} GiB (device memory {gib(stage.device_memory)} GiB less the head-room)"
     )

@@ -1,4 +1,4 @@
-"""The catalogue (devices, links, networks, frameworks, optimizers, errors), read once, looked up under any of their names."""
+"""The catalogue (devices, links, networks, frameworks, optimizers, errors), read once, looked up under any name."""
 
 from __future__ import annotations
 
