@@ -20,13 +20,17 @@ def structure(value: object) -> Hashable:
     kind: Any = type(value)
     if kind in NUMBERS:
         return value == 0
-    if kind in WORDS:
-        return value
     row = _row(kind)
     items: Any = row(value) if row else value
     if row or kind is tuple:
-        # Numbers are most of what there is: no call for each of them.
-        return (kind, *[item == 0 if type(item) in NUMBERS else structure(item) for item in items])
+        # Numbers and words are most of what there is: no call for each of them.
+        return (
+            kind,
+            *[
+                item == 0 if type(item) in NUMBERS else item if type(item) in WORDS else structure(item)
+                for item in items
+            ],
+        )
     return value if isinstance(value, Hashable) else id(value)
 
 
