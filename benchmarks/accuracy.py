@@ -33,6 +33,8 @@ DATA = ROOT / "tests" / "accuracy" / "data"
 SPLITS = ROOT / "benchmarks" / "splits.yaml"
 PAGE = "docs/accuracy.md"
 ERRORS = "planner/catalog/errors.yaml"
+TEMPLATE = ROOT / "benchmarks" / "accuracy.template.md"
+"""The page without its tables."""
 FAR_OFF = 0.2
 """[-] error from which on a prediction counts as poor."""
 
@@ -43,52 +45,6 @@ HEAD = """\
 # are at least {least}; `p10`, `p50` and `p90` are percentiles of measured / predicted. `measured`: all runs without a
 # flag whose time was compared, those that constants were fitted to included.
 
-"""
-INTRODUCTION = """\
-# Accuracy
-
-`make accuracy` writes this page and `planner/catalog/errors.yaml` from the measured runs in `tests/accuracy/data`, and
-a test holds both to them. They are published results of other people; `planner accuracy` does the same with yours.
-
-- *calibration* rows are those that constants were fitted to; *test* rows were held out: other models or later releases
-  on the same kind of machine (`benchmarks/splits.yaml`). The fits' structure was chosen with both in sight, so add a
-  point or two to the figures of test rows for a source that nobody has looked at.
-- *uncalibrated*: the same formulas with constants from data sheets, one set for all frameworks
-  (`planner/accuracy/uncalibrated.py`).
-- *healthy* rows carry no flag (a known defect of the run); figures are of healthy rows where nothing else is said.
-- error = predicted / measured - 1: below 0 the prediction is too fast or too small. MAPE and median are of its size,
-  bias is its mean, p10 and p90 are its percentiles.
-- Spearman and regret tell whether the order is right, which decides what a search picks: rank correlation, and measured
-  time of the run that is predicted fastest over the measured best, less 1; means over groups of at least four runs of
-  one model, number of devices and sequence length. A dash stands where no such group exists.
-"""
-TIME = "## Step time\n"
-MEMORY = """\
-## Peak memory
-
-Of runs that ended; what one that ran out of memory needed is not known.
-"""
-FIT = f"""\
-## What fits
-
-Rows known to have run or to have run out of memory, with a head-room of {HEADROOM:.0%}. A false fit ran out of memory,
-a false OOM ran. Picks: what is predicted fastest of what is predicted to fit, in groups where some ran and some ran out
-of memory; regret is the time of the picks that ran.
-"""
-PROFILES = f"""\
-## What each prediction prints
-
-Healthy test rows by profile, and by chip, where there are at least {LEAST}. p10, p50 and p90 are percentiles of
-measured / predicted: 8 of 10 runs lie between the first and the last. A profile that is missing gets the widest
-interval of those that are not, and says so.
-"""
-CAUSES = f"""\
-## What is poor, and why
-
-All rows with a time, calibration and test, each under the first cause that holds in the order flag, tensor ranks,
-launches, exchange, context ranks, precision, recompute; *far off* is by more than {FAR_OFF:.0%}. Shares of the step are
-predicted ones. Exchange between nodes is poor where a network is shared with other jobs, whose share varies from run to
-run. Mixtures of experts are not modelled: they stand below.
 """
 
 
@@ -139,27 +95,39 @@ def errors_text(record: TrackRecord) -> str:
 def page(sources: Sequence[Source], record: TrackRecord) -> str:
     """Return the page on accuracy."""
     judged = [one for source in sources for one in (*source.calibration, *source.test)]
-    blocks = [
-        INTRODUCTION,
-        TIME,
-        _parts(sources, "rows MAPE median bias p10 p90 Spearman regret", _time),
-        MEMORY,
-        _parts(sources, "rows MAPE median bias p10 p90", lambda part: _errors(part.memory)),
-        FIT,
-        _parts(sources, "rows|right|false fits|false OOMs|picks|picks out of memory|regret", _fit),
-        PROFILES,
-        _profiles(record),
-        CAUSES,
-        _causes(judged),
-        "## Rows that cannot be judged\n",
-        _skipped(judged),
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        headroom=HEADROOM,
+        least=LEAST,
+        far_off=FAR_OFF,
+        rows=_rows(sources),
+        time=_parts(sources, "rows|MAPE|median|bias|p10|p90|Spearman|regret", _time),
+        memory=_parts(sources, "rows|MAPE|median|bias|p10|p90", lambda part: _errors(part.memory)),
+        fit=_parts(sources, "rows|right|false fits|false OOMs|picks|picks out of memory|regret", _fit),
+        profiles=_profiles(record),
+        causes=_causes(judged),
+        skipped=_skipped(judged),
+    )
+
+
+def _rows(sources: Sequence[Source]) -> str:
+    """Return how many rows of each source are of which part, and what keeps some of them out of the figures."""
+    rows = [
+        [
+            source.title,
+            what,
+            str(len(part)),
+            str(len(part) - len(_healthy(part))),
+            str(sum(not one.reason for one in part)),
+        ]
+        for source in sources
+        for what, part in (("calibration", source.calibration), ("test", source.test))
+        if part
     ]
-    return "\n".join(blocks)
+    return _table(["source", "of", "rows", "flagged", "judged"], rows)
 
 
 def _parts(sources: Sequence[Source], head: str, cells: Callable[[Figures], list[str]]) -> str:
     """Return a table with the parts of each source, and of all sources together, of which something is known."""
-    titles = head.split("|") if "|" in head else head.split()
     whole = Source(
         title="all",
         **{
@@ -172,7 +140,7 @@ def _parts(sources: Sequence[Source], head: str, cells: Callable[[Figures], list
         found = [(name, cells(figures(part))) for name, part in _cuts(source)]
         shown = [[name, *texts] for name, texts in found if texts]
         rows += [[source.title if index == 0 else "", *row] for index, row in enumerate(shown)]
-    return _table(["source", "of", *titles], rows)
+    return _table(["source", "of", *head.split("|")], rows)
 
 
 def _cuts(source: Source) -> list[tuple[str, list[Judged]]]:
