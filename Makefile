@@ -13,7 +13,7 @@ RUNTIME = .venv/.runtime-installed
 DEVELOPMENT = .venv-dev/.installed
 LOWEST = .venv-lowest/.installed
 
-.PHONY: help plan test check lint format lowest bench golden requirements clean
+.PHONY: help plan test check lint format lowest bench accuracy golden requirements clean
 
 help: ## list what can be made
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /|/' | awk -F'|' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -39,8 +39,12 @@ format: $(DEVELOPMENT) ## rewrite the files as the linter wants them
 lowest: $(LOWEST) ## run the tests with the lowest versions that are allowed
 	.venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -m "not frameworks" --ignore tests/test_readme.py
 
-bench: $(DEVELOPMENT) ## run the two cheapest benchmarks once, so that they cannot rot
+bench: $(DEVELOPMENT) ## run the cheapest benchmarks once, so that they cannot rot
 	.venv-dev/bin/python benchmarks/speed.py --smoke
+	.venv-dev/bin/python benchmarks/predictions.py --smoke
+
+accuracy: $(DEVELOPMENT) ## write what predictions err by: docs/accuracy.md and planner/catalog/errors.yaml
+	.venv-dev/bin/python benchmarks/accuracy.py
 
 golden: $(DEVELOPMENT) ## rewrite the expected outputs of the transcripts, the README and the documentation
 	.venv-dev/bin/python -m pytest -q -n auto --update-golden

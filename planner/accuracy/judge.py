@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from planner.accuracy.judged import Judged
 from planner.accuracy.run import Run
@@ -12,9 +12,16 @@ from planner.costs.batch import stack, structure
 from planner.costs.uniform import uniform_cost
 
 
-def judge_runs(runs: Sequence[Run], headroom: float) -> tuple[Judged, ...]:
-    """Return each run with its prediction, in the order of `runs`; `headroom` is the share of memory left free."""
+def judge_runs(
+    runs: Sequence[Run], headroom: float, transform: Callable[[Setting], Setting] | None = None
+) -> tuple[Judged, ...]:
+    """Return each run with its prediction, in the order of `runs`.
+
+    `headroom` is the share of memory left free. `transform` is what to price instead of what ran, for comparisons.
+    """
     settings = [_attempt(run) for run in runs]
+    if transform is not None:
+        settings = [transform(item) if isinstance(item, Setting) else item for item in settings]
     prices = iter(price([item for item in settings if isinstance(item, Setting)]))
     return tuple(
         _judged(run, item, next(prices), headroom) if isinstance(item, Setting) else _refused(run, item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.domain.confidence import Confidence
 from planner.domain.plan import Plan
 
 
@@ -58,6 +59,13 @@ class Prediction:
     time: tuple[tuple[str, float], ...]
     """[s] of the step by part, on its critical stage; the parts sum to the step time."""
     stages: tuple[StagePrediction, ...]
+    confidence: Confidence | None = None
+    """How far it can be trusted; None where nobody asked."""
+
+    @property
+    def peak_memory(self) -> float:
+        """[bytes] of the fullest device."""
+        return max(stage.peak_memory for stage in self.stages)
 
     @property
     def fits(self) -> bool:

@@ -13,6 +13,7 @@ from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.errors import Problem, SpecError
+from planner.pipeline.confidence import with_confidence
 from planner.simulate import predict
 from planner.specs.catalog import framework as find_framework
 from planner.specs.catalog import frameworks
@@ -36,7 +37,7 @@ def predict_plan(plan: Plan, cluster: Cluster, model: Model, job: Job) -> tuple[
         raise SpecError(unpriceable)
     costs = plan_cost(plan, cluster, model, job, find_framework(job.framework))
     problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
-    return predict(plan, costs, cluster, model, job), problems
+    return with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, job), problems
 
 
 def judge(

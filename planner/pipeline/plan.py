@@ -15,6 +15,7 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
 from planner.domain.progress import Reporter
 from planner.errors import NoFeasiblePlan, NoPlanInTime
+from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, choose, lost_because
 from planner.pipeline.references import find_references
 from planner.pipeline.repairs import explain_infeasible
@@ -157,7 +158,7 @@ def _finalists(
         costs = plan_cost(plan, cluster, model, job, framework)
         problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
         assert not problems, f"the program made a plan that breaks a rule: {problems[0]}; {plan}"
-        prediction = predict(plan, costs, cluster, model, job)
+        prediction = with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, job)
         finalists.append(Finalist(plan=plan, objective=objective, prediction=prediction))
     return sorted(finalists, key=lambda finalist: finalist.prediction.step_time)
 

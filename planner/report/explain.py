@@ -10,6 +10,7 @@ from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Certificate, Outcome, Prediction
+from planner.report.confidence import confidence_lines
 from planner.report.figures import gib, percent, plural, seconds, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, bullet, joined, labelled, table
@@ -68,6 +69,7 @@ def explain_text(
         "",
         *labelled("plan", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *confidence_lines(prediction, width),
         *(labelled("proof", proof(certificate), width) if certificate else []),
         "",
         "what binds",

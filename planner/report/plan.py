@@ -9,6 +9,7 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, Prediction, References, SearchReport
+from planner.report.confidence import confidence_lines, likely_time
 from planner.report.figures import count, days, percent, plural, seconds, short, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
@@ -53,6 +54,7 @@ def plan_text(
         "",
         *labelled("plan", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *confidence_lines(prediction, width),
         *labelled("proof", proof(outcome.certificate, outcome.search), width),
         *_context(prediction, outcome.references, width),
         *idle_lines(plan, cluster, job, width),
@@ -90,7 +92,7 @@ def speed(prediction: Prediction) -> str:
     """Return how fast a plan is, in one line for `labelled`."""
     each = prediction.tokens_per_second / prediction.num_devices
     parts = [
-        seconds(prediction.step_time),
+        seconds(prediction.step_time) + likely_time(prediction),
         f"{count(prediction.tokens_per_second)} tokens/s ({count(each)} per device)",
         f"MFU {percent(prediction.model_flops_utilization)}",
         f"bubble {percent(prediction.bubble_fraction)}",

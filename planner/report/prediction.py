@@ -10,6 +10,7 @@ from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.errors import Problem
+from planner.report.confidence import confidence_lines, likely_memory
 from planner.report.figures import gib, plural, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, labelled, table
@@ -37,6 +38,7 @@ def prediction_text(
         "",
         *labelled("layout", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *confidence_lines(prediction, width),
         *labelled("fits", _fits(prediction), width),
         *idle_lines(plan, cluster, job, width, searched=False),
         *training_lines(plan, prediction, cluster, job, width),
@@ -76,6 +78,6 @@ def _fits(prediction: Prediction) -> str:
     state = f"{gib(margin)} GiB below" if stage.fits else f"{gib(-margin)} GiB above"
     answer = "yes" if prediction.fits else "NO"
     return (
-        f"{answer}: stage {index} is the fullest, {gib(stage.peak_memory)} GiB, {state} the limit of "
-        f"{gib(stage.memory_limit)} GiB (device memory {gib(stage.device_memory)} GiB less the head-room)"
+        f"{answer}: stage {index} is the fullest, {gib(stage.peak_memory)} GiB{likely_memory(prediction)}, {state} "
+        f"the limit of {gib(stage.memory_limit)} GiB (device memory {gib(stage.device_memory)} GiB less the head-room)"
     )

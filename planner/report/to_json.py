@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.domain.cluster import Cluster
+from planner.domain.confidence import Confidence
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
@@ -119,6 +120,7 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
         "fits": prediction.fits,
         "bubble_fraction": float(prediction.bubble_fraction),
         "time": {name: float(time) for name, time in prediction.time},
+        **(confidence_record(prediction.confidence) if prediction.confidence else {}),
         "stages": [
             {
                 "group": stage.group,
@@ -137,6 +139,24 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
             }
             for stage, predicted in zip(plan.stages, prediction.stages, strict=True)
         ],
+    }
+
+
+def confidence_record(confidence: Confidence) -> dict[str, Any]:
+    """Return how far a prediction can be trusted."""
+    times, memory, errors = confidence.step_time, confidence.peak_memory, confidence.held_out
+    return {
+        "interval": {
+            "step_time_s": [float(times.low), float(times.high)],
+            "peak_memory_bytes": [float(memory.low), float(memory.high)],
+            "basis": times.basis,
+            "memory_basis": memory.basis,
+        },
+        "profile": {
+            "name": confidence.profile,
+            "held_out": errors and {"rows": errors.rows, "mape": errors.mape, "median_ape": errors.median_ape},
+        },
+        "low_confidence": list(confidence.low),
     }
 
 

@@ -1,4 +1,4 @@
-"""The catalogue (devices, links, networks, frameworks, optimizers), read once, looked up under any of their names."""
+"""The catalogue (devices, links, networks, frameworks, optimizers, errors), read once, looked up under any name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pkgutil import get_data
 from typing import Any, TypeVar
 
 from planner.domain.cluster import Device, Link, Network
+from planner.domain.confidence import HeldOut, MeasuredRuns, Spread, TrackRecord
 from planner.domain.framework import Capability, Framework
 from planner.domain.optimizer import OptimizerRecipe
 from planner.errors import SpecError
@@ -154,6 +155,24 @@ def optimizer(name: str) -> OptimizerRecipe:
 def optimizers() -> tuple[OptimizerRecipe, ...]:
     """Return every optimizer recipe, in the order of the catalogue."""
     return tuple(OptimizerRecipe(name=name, **row) for name, row in _rows("optimizers.yaml", "optimizers").items())
+
+
+@cache
+def track_record() -> TrackRecord:
+    """Return what predictions erred by, as ``make accuracy`` wrote it down."""
+    found = _file("errors.yaml")
+    return TrackRecord(
+        held_out=tuple(
+            HeldOut(
+                profile=row["profile"],
+                chip=row["chip"],
+                time=Spread(**row["time"]) if row["time"] else None,
+                memory=Spread(**row["memory"]) if row["memory"] else None,
+            )
+            for row in found["held_out"]
+        ),
+        measured=tuple(MeasuredRuns(**row) for row in found["measured"]),
+    )
 
 
 def simple(name: str) -> str:
