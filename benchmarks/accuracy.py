@@ -66,9 +66,9 @@ def read_sources() -> tuple[Source, ...]:
     return tuple(_source(**row) for row in table)
 
 
-def _source(file: str, title: str, calibration: Mapping[str, Sequence[str]] | None = None) -> Source:
+def _source(file: str, title: str, calibration: Sequence[Mapping[str, Sequence[str]]] = ()) -> Source:
     runs = read_runs([str(DATA / file)])
-    fitted = [calibration is not None and _matches(run.row, calibration) for run in runs]
+    fitted = [any(_matches(run.row, patterns) for patterns in calibration) for run in runs]
 
     def part(judged: Iterable[Judged], *, of: bool) -> tuple[Judged, ...]:
         return tuple(one for one, is_fitted in zip(judged, fitted, strict=True) if is_fitted is of)

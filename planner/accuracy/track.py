@@ -22,13 +22,17 @@ Pairs = Sequence[tuple[float | None, float | None]]
 
 
 def track_record(judged: Iterable[Judged], test: Iterable[Judged]) -> TrackRecord:
-    """Return the record of runs of which those in `test` were held out; flagged ones tell nothing of a prediction."""
+    """Return the record of runs of which those in `test` were held out.
+
+    Flagged ones tell nothing of a prediction, nor do tensor ranks on several nodes, which predictions warn of.
+    """
     measured = Counter(
         _kind(one) for one in judged if not one.run.flag and one.step_time and one.run.step_time is not None
     )
     parts: dict[tuple[str, str], list[Judged]] = defaultdict(list)
     for one in test:
-        if not one.run.flag and not one.reason:
+        beyond = (one.run.tp or 1) > (one.run.gpus_per_node or 1)
+        if not one.run.flag and not one.reason and not beyond:
             profile, name, _ = _kind(one)
             parts[profile, ""].append(one)
             parts[profile, name].append(one)

@@ -37,7 +37,7 @@ def _framework(framework: Framework) -> Framework:
     """Return the profile with textbook constants.
 
     Kernels move each byte once (element-wise factors 1), products lose nothing by being small, a layer takes the host
-    half a millisecond (some fifteen kernels of 30 us), a collective starts in 40 us a doubling and a hop in 15 us
+    half a millisecond (some fifteen kernels of 30 us), a collective starts in 40 us and a hop in 15 us
     (NCCL's latencies with the host's), nothing is hidden behind the backward pass, gathered weights are hidden behind
     nine tenths of the compute, a step costs 20 ms besides, and the allocator wastes nothing but 2 GiB of context.
     """
@@ -51,9 +51,11 @@ def _framework(framework: Framework) -> Framework:
         launch_floor=500 * MICROSECOND,
         launch_edge=0.0,
         launch_tensor=0.0,
+        launch_tensor_pipeline=0.0,
+        unfused_launches=1.0,
+        unfused_passes=1.0,
         collective_latency=40 * MICROSECOND,
         hop_latency=15 * MICROSECOND,
-        blocking_hops=0.0,
         overlap_tensor=0.0,
         overlap_tensor_backward=0.0,
         overlap_replicated=0.0,
