@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.checks import Context, run_checks
+from planner.checks import Context, other_profiles, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
@@ -14,7 +14,7 @@ from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
 from planner.domain.progress import Reporter
-from planner.errors import NoFeasiblePlan, NoPlanInTime
+from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 from planner.pipeline.finalists import Finalist, choose, lost_because
 from planner.pipeline.references import find_references
 from planner.pipeline.repairs import explain_infeasible
@@ -38,6 +38,7 @@ def make_plan(
     """Return the fastest plan that fits, with its proof, prediction and runners-up.
 
     Raises:
+        SpecError: a group's layers were measured of another model or for another job.
         NoFeasiblePlan: proved that nothing fits; says by how much, and what would make it fit.
         NoPlanInTime: the time limit ran out before a plan was found.
         KeyboardInterrupt: interrupted before a plan was found.
@@ -45,6 +46,8 @@ def make_plan(
     """
     framework = find_framework(job.framework)
     target = find_framework(job.target) if job.target else None
+    if unlike := other_profiles(cluster.groups, model, job):
+        raise SpecError(unlike)
     try:
         space, result = search(cluster, model, job, framework, target, reporter)
     except NoFeasiblePlan as error:
