@@ -44,8 +44,8 @@ def _unmeasured(context: Context) -> tuple[Problem, ...]:
         group = context.group(stage)
         reason = group.unmeasured(stage.strategy, context.plan.micro_batch) if group else ""
         if group and group.profile and reason:
-            pairs = ", ".join(f"tp={row.tp} micro-batch={row.micro_batch}" for row in group.profile.rows)
-            problems.append(Problem(place, f"is {reason}, which has {pairs}"))
+            there = (f"tp={tp} micro-batch={'/'.join(map(str, sizes))}" for tp, sizes in group.profile.micro_batches)
+            problems.append(Problem(place, f"is {reason}, which has {', '.join(there)}"))
     return tuple(problems)
 
 

@@ -50,6 +50,12 @@ class LayerProfile:
     rows: tuple[ProfileRow, ...]
     """Ascending by tensor degree and micro-batch. What is not in it was not measured, and is never guessed."""
 
+    @property
+    def micro_batches(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """(tensor degree, micro-batches at which it was measured), ascending."""
+        degrees = dict.fromkeys(row.tp for row in self.rows)
+        return tuple((tp, tuple(row.micro_batch for row in self.rows if row.tp == tp)) for tp in degrees)
+
     def has(self, strategy: Strategy, micro_batch: int) -> bool:
         """Tell whether layers that are cut by `strategy` were measured at `micro_batch`."""
         tp = strategy.degree("tp")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from planner.domain.cluster import Cluster, Device, DeviceGroup, Link, Network
 from planner.domain.framework import Framework
 from planner.domain.model import Layer, Model
 from planner.domain.optimizer import OptimizerRecipe
-from planner.domain.profile import LayerProfile
 from planner.report.figures import count, gib, plural, rate, seconds, short
 from planner.report.layout import WIDTH, cut, joined, labelled, table, wrapped_rows
 
@@ -62,16 +61,9 @@ def _measured(group: DeviceGroup, width: int) -> list[str]:
             lines += labelled("measured", f"{group.name}: {link.name} {rates}", width)
     if profile := group.profile:
         of = f"{plural(profile.num_layers, 'layer')} at {plural(profile.sequence, 'token')} in {profile.precision}"
-        text = f"{group.name}: {of}, {', '.join(joined(pairs) for pairs in _pairs(profile))}"
-        lines += labelled("profile", text, width)
+        cuts = (f"tp {tp} micro-batch {'/'.join(map(str, sizes))}" for tp, sizes in profile.micro_batches)
+        lines += labelled("profile", f"{group.name}: {of}, {', '.join(map(joined, cuts))}", width)
     return lines
-
-
-def _pairs(profile: LayerProfile) -> Iterator[str]:
-    """Yield each tensor degree with the micro-batches at which it was measured."""
-    for tp in dict.fromkeys(row.tp for row in profile.rows):
-        batches = "/".join(str(row.micro_batch) for row in profile.rows if row.tp == tp)
-        yield f"tp {tp} micro-batch {batches}"
 
 
 def _link(link: Link | Network) -> str:

@@ -366,6 +366,11 @@ class Exhaustive:
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the same of one option over (variant, n - 1)."""
         asked, option = self.asked, self.options[index]
+        profile = option.group.profile
+        rows = profile.rows if profile else ()
+        if profile and (option.width, setting.micro_batch) not in [(row.tp, row.micro_batch) for row in rows]:
+            never = np.full((1, asked.model.num_layers), np.inf)
+            return never, never, never, np.zeros_like(never)
         key = (index, setting.micro_batch)
         if key not in self._layer_costs:
             self._layer_costs[key] = layer_costs(
