@@ -128,9 +128,11 @@ def search(
 def _nothing(space: Space, result: Result) -> str:
     constraints = ", ".join(repr(constraint.text) for constraint in space.job.constraints)
     if not result.subproblems:
+        profiled = any(group.profile for group in space.cluster.groups)
         return (
             f"no numbers of replicas, stages and devices satisfy {constraints or 'the job'}: replicas times micro-batch"
             f" must divide the global batch of {space.job.global_batch:,}, and there are {space.num_devices:,} devices"
+            f"{', and profiles have no layers but those that were measured' * profiled}"
         )
     if not result.unfit and constraints:
         return f"no plan satisfies {constraints} together"

@@ -137,14 +137,18 @@ def _cells(text: str, origin: str, names: tuple[str, ...]) -> Iterator[tuple[int
 
     """
     reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True, restval="")
+    try:
+        rows = [(reader.line_num, cells) for cells in reader]
+    except csv.Error as error:
+        raise SpecError.of(f"{origin}:{reader.line_num}", f"is broken CSV ({error}); write plain numbers") from None
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
         raise SpecError.of(f"{origin}:1", f"has no column {', '.join(missing)}; a profile has {', '.join(COLUMNS)}")
     wanted, others, found = {catalog.simple(name) for name in names}, set(), False
-    for cells in reader:
+    for line, cells in rows:
         if catalog.simple(cells["device"]) in wanted:
             found = True
-            yield reader.line_num, cells
+            yield line, cells
         else:
             others.add(cells["device"])
     if not found:

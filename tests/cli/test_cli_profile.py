@@ -49,15 +49,21 @@ def test_a_changed_time_is_seen(folder: Path) -> None:
 
 def test_what_was_not_measured_is_not_predicted(folder: Path) -> None:
     """A micro-batch of 16 was not measured on either group, one of 8 not at tp 1 on V100; 4 was on both."""
-    layout = "planner predict {} {} --layout pp=2,dp=2,{}"
-    done = transcripts.run(layout.format(MEASURED, JOB, "tp=2,mbs=16"), folder)
+    layout = "planner predict {} {} --layout pp=2,{}"
+    done = transcripts.run(layout.format(MEASURED, JOB, "dp=2,tp=4,mbs=16"), folder)
     assert (done.code, done.stdout) == (2, "")
-    assert "stages[0].strategy: is tp=2 micro-batch=16 not measured on a100, which has" in done.stderr
-    assert "stages[1].strategy: is tp=2 micro-batch=16 not measured on v100, which has" in done.stderr
-    done = transcripts.run(layout.format(MEASURED, JOB, "tp=1,mbs=8"), folder)
+    assert (
+        "stages[0].strategy: is tp=4 micro-batch=16 not measured on a100, which has tp=1 micro-batch=1/2/4/8"
+        in done.stderr
+    )
+    assert (
+        "stages[1].strategy: is tp=4 micro-batch=16 not measured on v100, which has tp=1 micro-batch=1/2/4, "
+        in done.stderr
+    )
+    done = transcripts.run(layout.format(MEASURED, JOB, "dp=8,mbs=8"), folder)
     assert done.code == 2
     assert "a100" not in done.stderr
-    done = transcripts.run(layout.format(MEASURED, JOB, "tp=1,mbs=4"), folder)
+    done = transcripts.run(layout.format(MEASURED, JOB, "dp=8,mbs=4"), folder)
     assert done.code == 0, done.stderr
 
 
@@ -83,6 +89,14 @@ def test_another_model_is_refused(folder: Path) -> None:
     assert done.code == 2
     assert "profile.layers: is 24, where gpt2 has 12; plan the model that was measured" in done.stderr
     assert "profile.hidden_size: is 1024, where gpt2 has 768" in done.stderr
+
+
+def test_a_batch_of_which_nothing_was_measured_has_no_plan(folder: Path) -> None:
+    """No micro-batch of 16 was measured: that there is no plan is proved, and the message says why."""
+    done = transcripts.run(f"planner plan {MEASURED} {JOB} --no-references -c 'micro_batch = 16'", folder)
+    assert done.code == 3
+    assert "profiles have no layers but those that were measured" in done.stderr.replace("\n", " ")
+    assert "tp=1 micro-batch=16 not measured on a100" in done.stderr
 
 
 def test_the_cluster_shows_what_was_measured(folder: Path) -> None:

@@ -112,3 +112,18 @@ def test_a_missing_column_is_told(tmp_path: Path) -> None:
     """The header must have all columns."""
     with pytest.raises(SpecError, match=r"layers.csv:1: has no column update_s"):
         read(tmp_path, header=HEADER.replace(",update_s", ",update_ms"))
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "words"),
+    [
+        ("", "", "layers.csv:1: has no column device, tp"),
+        (HEADER, "", "has no rows of h100 sxm; it has no rows"),
+        (HEADER, f"H100 SXM,{'1' * 200_000}", "is broken CSV (field larger than field limit"),
+    ],
+)
+def test_what_is_no_table_is_told(tmp_path: Path, header: str, rows: str, words: str) -> None:
+    """An empty file, a lone header and a cell without end are problems, not bugs."""
+    with pytest.raises(SpecError) as caught:
+        read(tmp_path, rows, header=header)
+    assert words in str(caught.value)
