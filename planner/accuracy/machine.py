@@ -77,14 +77,14 @@ def _network(run: Run, row: catalog.DeviceRow, num_nodes: int) -> Network:
     network = catalog.network(name or "ethernet-25")
     if rails := _RAILS.search(text):
         count, rate = int(rails[1]), float(rails[2]) * GBIT
-        network = replace(network, bandwidth=count * rate, rails=count)
+        network = replace(network, bandwidth=count * rate, rails=count, measured=())
     elif rate_text := _RATE.search(text):
         rate = float(rate_text[1]) * GBIT * (1000 if rate_text[2] == "T" else 1)
         count = network.rails
         if "per gpu" in text.lower():
             count = int(run.gpus_per_node or 8)
             rate *= count
-        network = replace(network, bandwidth=rate, rails=count)
+        network = replace(network, bandwidth=rate, rails=count, measured=())
     if run.busbw_allreduce_gbyte_per_s and num_nodes > 1:
         network = replace(network, measured=((num_nodes, run.busbw_allreduce_gbyte_per_s * GBYTE),))
     return network

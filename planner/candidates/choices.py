@@ -33,10 +33,15 @@ def allows(constraints: Iterable[Constraint], subject: str, value: int | str) ->
     return all(constraint.admits(value) for constraint in constraints if constraint.subject == subject)
 
 
+def divisors(number: int) -> list[int]:
+    """Return the divisors of `number`, ascending."""
+    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
+
+
 def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice, ...], Mapping[str, int]]:
     """Return the legal choices in order of group and degree, and how many were refused for which reason."""
     rejections: Counter[str] = Counter()
-    found = []
+    found, micro_batches = [], divisors(job.global_batch)
     for group in cluster.groups:
         if any(c.subject == f"group {group.name}" and c.value == "unused" for c in job.constraints):
             rejections[f"group {group.name} is excluded by a constraint"] += 1
@@ -50,7 +55,10 @@ def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice
                 reason = _refusal(choice, model, job)
                 if reason:
                     rejections[reason] += 1
-                else:
+                    continue
+                unmeasured = [group.unmeasured(strategy, samples) for samples in micro_batches]
+                rejections.update(filter(None, unmeasured))
+                if not all(unmeasured):
                     found.append(choice)
     return tuple(found), dict(rejections)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
-from planner.candidates.choices import Choice, allows
+from planner.candidates.choices import Choice, allows, divisors
 from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.parallelism import AXES, ZERO_STAGES, weight_copies
@@ -60,11 +60,6 @@ EQUAL_STAGES = 8
 layers."""
 
 
-def divisors(number: int) -> list[int]:
-    """Return the divisors of `number`, ascending."""
-    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
-
-
 def find_families(
     choices: tuple[Choice, ...],
     job: Job,
@@ -86,12 +81,13 @@ def find_families(
                 continue
             shared = replicas > 1 or _share_weights(restriction, choices)
             for samples in divisors(job.global_batch // replicas):
-                if not allows(job.constraints, "micro_batch", samples):
+                priced = _measured(restriction, choices, samples)
+                if not priced.choices or not allows(job.constraints, "micro_batch", samples):
                     continue
                 for zero, pipelined in product(ZERO_STAGES, (False, True)):
                     if not _zero_allowed(zero.stage, job, framework, target, shared=shared, pipelined=pipelined):
                         continue
-                    if not _context_allowed(zero.stage, restriction, choices, target, pipelined=pipelined):
+                    if not _context_allowed(zero.stage, priced, choices, target, pipelined=pipelined):
                         continue
                     alone = not pipelined or replicas * samples == job.global_batch
                     if _needless(schedule, schedules[0], alone=alone, pipelined=pipelined):
@@ -102,7 +98,7 @@ def find_families(
                         num_replicas=replicas,
                         micro_batch=samples,
                         num_microbatches=job.global_batch // (replicas * samples),
-                        restriction=restriction,
+                        restriction=priced,
                         pipelined=pipelined,
                     )
 
@@ -137,6 +133,12 @@ def _worthwhile(chunks: list[int], num_layers: int) -> list[int]:
     """
     equal = [number for number in chunks if number <= CHUNKS_MAX and num_layers // number % EQUAL_STAGES == 0]
     return sorted({*chunks[:1], *equal[-1:]})
+
+
+def _measured(restriction: Restriction, choices: tuple[Choice, ...], micro_batch: int) -> Restriction:
+    """Return the restriction to choices that have a time at `micro_batch`: profiles do not have all."""
+    gaps = {i for i in restriction.choices if choices[i].group.unmeasured(choices[i].strategy, micro_batch)}
+    return replace(restriction, choices=tuple(i for i in restriction.choices if i not in gaps)) if gaps else restriction
 
 
 def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) -> bool:

@@ -11,10 +11,11 @@ from planner.checks.frameworks import refusals, runs_on
 from planner.checks.layers import LAYERS
 from planner.checks.memory import MEMORY
 from planner.checks.precision import PRECISION
+from planner.checks.profile import PROFILE, other_profiles
 from planner.checks.schedule import SCHEDULE
 from planner.errors import Problem
 
-CHECKS: tuple[Check, ...] = (LAYERS, BATCH, SCHEDULE, DEGREES, DEVICES, PRECISION, MEMORY, DEMANDS)
+CHECKS: tuple[Check, ...] = (LAYERS, BATCH, SCHEDULE, DEGREES, DEVICES, PRECISION, PROFILE, MEMORY, DEMANDS)
 
 
 def run_checks(context: Context, names: Collection[str] = ()) -> tuple[Problem, ...]:
@@ -23,4 +24,4 @@ def run_checks(context: Context, names: Collection[str] = ()) -> tuple[Problem, 
     return tuple(problem for check in chosen for problem in check.check(context))
 
 
-__all__ = ["CHECKS", "Check", "Context", "StageMemory", "refusals", "run_checks", "runs_on"]
+__all__ = ["CHECKS", "Check", "Context", "StageMemory", "other_profiles", "refusals", "run_checks", "runs_on"]

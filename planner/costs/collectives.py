@@ -28,8 +28,9 @@ def ring_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
     rings = larger(1.0, smaller(inner, group.devices_per_node / members))
     alone = members * device_rate(group.inter_node, group.devices_per_node, num_nodes)
     across = smaller(alone, node_rate / rings)
-    across = choose(members == 1, across, smaller(group.intra_node.rate, across))
-    return choose(members == ranks, group.intra_node.rate, across)
+    inside = group.intra_node.collective_rate(members)
+    across = choose(members == 1, across, smaller(inside, across))
+    return choose(members == ranks, inside, across)
 
 
 def neighbour_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
@@ -40,8 +41,9 @@ def neighbour_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
     num_nodes = -(-ranks * inner // group.devices_per_node)
     alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
     rings = smaller(inner, group.devices_per_node)
-    across = smaller(group.intra_node.rate, smaller(alone, group.inter_node.rate(num_nodes) / rings))
-    return choose(ranks * inner <= group.devices_per_node, group.intra_node.rate, across)
+    inside = group.intra_node.collective_rate(smaller(ranks, group.devices_per_node))
+    across = smaller(inside, smaller(alone, group.inter_node.rate(num_nodes) / rings))
+    return choose(ranks * inner <= group.devices_per_node, inside, across)
 
 
 def all_to_all_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
@@ -55,8 +57,9 @@ def all_to_all_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
     senders = smaller(members * inner, group.devices_per_node)
     alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
     outside = smaller(alone, group.inter_node.rate(num_nodes) / senders)
-    slowest = larger((members - 1) / group.intra_node.rate, larger(ranks - members, 1) / outside)
-    return choose(members == ranks, group.intra_node.rate, (ranks - 1) / slowest)
+    inside = group.intra_node.collective_rate(members)
+    slowest = larger((members - 1) / inside, larger(ranks - members, 1) / outside)
+    return choose(members == ranks, inside, (ranks - 1) / slowest)
 
 
 def collective_rate(op: str, group: DeviceGroup, ranks: Number, inner: Number) -> Number:

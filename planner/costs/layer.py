@@ -51,6 +51,8 @@ class LayerCost:
     """[bytes] while the layer runs."""
     logits: Number
     """[-] that the loss works on, on the device."""
+    update: Seconds = 0.0
+    """[s] of the optimizer step of these parameters, nothing sharded, where it is measured."""
 
 
 def attention_kernel(job: Job, framework: Framework, group: DeviceGroup) -> AttentionKernel:
@@ -169,9 +171,8 @@ def _compute_parts(
     ranks = shard.weight_split if _gathers(framework, work) else 1
     loss = pass_time(LOSS_BYTES * work.logits * ranks, device)
     size = work.logits * ranks * element
-    gather = collective_time(
-        "all_gather", size, ranks, group.intra_node.rate, group.intra_node.latency, start=framework.collective_latency
-    )
+    rate, latency = group.intra_node.collective_rate(ranks), group.intra_node.latency
+    gather = collective_time("all_gather", size, ranks, rate, latency, start=framework.collective_latency)
     parts["loss"] = (loss / 2 + gather, loss / 2)
     return parts
 

@@ -12,6 +12,7 @@ from functools import reduce
 from planner.costs.compute import pass_time
 from planner.costs.exchange import Exchange, replica_exchange
 from planner.costs.layer import LayerCost, layer_cost
+from planner.costs.measured import measured_cost
 from planner.costs.sizes import gathered_bytes
 from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
@@ -87,6 +88,9 @@ def layer_costs(
         layer_cost(layer, job, framework, group, strategy, micro_batch, pipelined=pipelined)
         for layer in (model.embedding, model.body, model.head)
     )
+    if group.profile is not None:
+        times = group.profile.row(strategy.degree("tp"), micro_batch)
+        embedding, body, head = map(measured_cost, (embedding, body, head), (times.embedding, times.body, times.head))
     return LayerCosts(embedding=embedding, body=body, head=head, group=group, strategy=strategy)
 
 
@@ -105,7 +109,7 @@ def stage_terms(
     exchange = replica_exchange(
         costs.group, costs.strategy, framework, job, num_replicas=num_replicas, zero_stage=zero_stage
     )
-    body, per, device = costs.body, exchange.per, costs.group.device
+    body, per = costs.body, exchange.per
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]
     waits, edge_waits = exchange.layer_times(body), [exchange.layer_times(edge) for edge in edges]
     edge_parameters = sum((edge.parameters for edge in edges), start=0.0)
@@ -124,8 +128,8 @@ def stage_terms(
         exchange_layer=exchange.step_time(body.parameters),
         exchange_edge=exchange.step_time(edge_parameters) if edges else 0.0,
         overlap=exchange.overlap,
-        update_layer=pass_time(per.update * body.parameters, device),
-        update_edge=pass_time(per.update * edge_parameters, device),
+        update_layer=_update_time(costs, [body], body.parameters, exchange),
+        update_edge=_update_time(costs, edges, edge_parameters, exchange),
         tied_sync=_tied_sync(costs, exchange) if first != last else 0.0,
         weights_layer=per.weights * body.parameters,
         weights_edge=per.weights * edge_parameters,
@@ -146,6 +150,13 @@ def stage_terms(
             ("gather_weights", sum((sum(wait) for wait in edge_waits), start=0.0)),
         ),
     )
+
+
+def _update_time(costs: LayerCosts, layers: list[LayerCost], parameters: Number, exchange: Exchange) -> Seconds:
+    """Return the time [s] of the optimizer step of `parameters`, those of `layers`: measured, or memory traffic."""
+    if costs.group.profile is not None:
+        return sum((layer.update for layer in layers), start=0.0) / (exchange.ranks if exchange.zero.optimizer else 1)
+    return pass_time(exchange.per.update * parameters, costs.group.device)
 
 
 def _tied_sync(costs: LayerCosts, exchange: Exchange) -> Seconds:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from planner.domain.plan import Strategy
 from planner.domain.precision import PRECISIONS
+from planner.domain.profile import LayerProfile
 from planner.units import choose, interpolated, smaller
 
 
@@ -56,11 +58,20 @@ class Link:
     """[-] share of the bandwidth that large collectives reach."""
     latency: float
     """[s] of one message."""
+    measured: tuple[tuple[float, float], ...] = ()
+    """(devices, [bytes/s] per device, one direction) reached by large collectives; it replaces the bandwidth."""
 
     @property
-    def rate(self) -> float:
-        """[bytes/s] reached by large messages, one direction, per device."""
-        return self.bandwidth * self.efficiency
+    def rate(self) -> Any:
+        """[bytes/s] reached by large messages between two devices, one direction."""
+        return self.collective_rate(2)
+
+    def collective_rate(self, ranks: Any) -> Any:
+        """Return [bytes/s] per device, one direction, when `ranks` devices of the node exchange large messages.
+
+        Between measured numbers the rate follows the power law through both; beyond them it is that of the nearest.
+        """
+        return interpolated(ranks, self.measured) if self.measured else self.bandwidth * self.efficiency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +139,8 @@ class DeviceGroup:
     nodes: str = ""
     """Name of the set of nodes that this group shares with other groups; empty if the nodes are its own."""
     host: Host | None = None
+    profile: LayerProfile | None = None
+    """Measured times of layers; None where they are computed."""
     price_per_device_hour: float = 0.0
     """[currency/h] zero where it is not known."""
     mtbf_hours: float = 0.0
@@ -137,6 +150,13 @@ class DeviceGroup:
     def num_devices(self) -> int:
         """Number of devices in the group."""
         return self.num_nodes * self.devices_per_node
+
+    def unmeasured(self, strategy: Strategy, micro_batch: int) -> str:
+        """Return why the profile has no times of `strategy` at `micro_batch`; empty if it has, or if there is none."""
+        if self.profile is None or self.profile.has(strategy, micro_batch):
+            return ""
+        degrees = " ".join(f"{axis}={degree}" for axis, degree in strategy.degrees if degree > 1) or "tp=1"
+        return f"{degrees} micro-batch={micro_batch} not measured on {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

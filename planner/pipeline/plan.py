@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.checks import Context, run_checks
+from planner.checks import Context, other_profiles, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
@@ -14,7 +14,7 @@ from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
 from planner.domain.progress import Reporter
-from planner.errors import NoFeasiblePlan, NoPlanInTime
+from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, choose, lost_because
 from planner.pipeline.references import find_references
@@ -39,6 +39,7 @@ def make_plan(
     """Return the fastest plan that fits, with its proof, prediction and runners-up.
 
     Raises:
+        SpecError: a group's layers were measured of another model or for another job.
         NoFeasiblePlan: proved that nothing fits; says by how much, and what would make it fit.
         NoPlanInTime: the time limit ran out before a plan was found.
         KeyboardInterrupt: interrupted before a plan was found.
@@ -46,6 +47,8 @@ def make_plan(
     """
     framework = find_framework(job.framework)
     target = find_framework(job.target) if job.target else None
+    if unlike := other_profiles(cluster.groups, model, job):
+        raise SpecError(unlike)
     try:
         space, result = search(cluster, model, job, framework, target, reporter)
     except NoFeasiblePlan as error:
@@ -126,9 +129,11 @@ def search(
 def _nothing(space: Space, result: Result) -> str:
     constraints = ", ".join(repr(constraint.text) for constraint in space.job.constraints)
     if not result.subproblems:
+        profiled = any(group.profile for group in space.cluster.groups)
         return (
             f"no numbers of replicas, stages and devices satisfy {constraints or 'the job'}: replicas times micro-batch"
             f" must divide the global batch of {space.job.global_batch:,}, and there are {space.num_devices:,} devices"
+            f"{', and profiles have no layers but those that were measured' * profiled}"
         )
     if not result.unfit and constraints:
         return f"no plan satisfies {constraints} together"

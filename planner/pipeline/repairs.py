@@ -125,15 +125,18 @@ def _changes(
     headroom = int(100 * (1 - shortage.needed_bytes / limit)) / 100
     if HEADROOM_MIN <= headroom < job.headroom:
         yield f"--headroom {headroom:g}", cluster, replace(job, headroom=headroom), target
+    # A profile is of one device and one length of samples.
+    measured = any(group.profile for group in cluster.groups)
     yield from (
         (f"--sequence-length {length}", cluster, replace(job, sequence=length), target)
-        for length in _shorter(job, cluster, model, target)
+        for length in (() if measured else _shorter(job, cluster, model, target))
     )
     more = _more_nodes(cluster, model, job, target)
     if more is not None:
         nodes = ", ".join(f"{group.num_nodes} nodes of {group.name}" for group in more.groups)
         yield f"{nodes} ({more.num_devices:,} devices)", more, job, target
-    yield from _larger_devices(cluster, model, job, target)
+    if not measured:
+        yield from _larger_devices(cluster, model, job, target)
 
 
 def _fits(cluster: Cluster, model: Model, job: Job, target: Framework | None) -> bool:

@@ -9,7 +9,7 @@ from planner.domain.framework import Framework
 from planner.domain.model import Layer, Model
 from planner.domain.optimizer import OptimizerRecipe
 from planner.report.figures import count, gib, plural, rate, seconds, short
-from planner.report.layout import WIDTH, cut, labelled, table, wrapped_rows
+from planner.report.layout import WIDTH, cut, joined, labelled, table, wrapped_rows
 
 
 def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
@@ -35,6 +35,7 @@ def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
         for tier in group.inter_node.tiers:
             text = f"{group.name}: beyond {plural(tier.num_nodes, 'node')} {rate(tier.bandwidth)} per node"
             lines += labelled(tier.name, text, width)
+        lines += _measured(group, width)
     return "\n".join(lines) + "\n"
 
 
@@ -49,6 +50,20 @@ def _group(group: DeviceGroup, *, several: bool) -> list[str]:
         _link(group.inter_node) if several or group.num_nodes > 1 else "",
         f"{group.price_per_device_hour:,.2f}" if group.price_per_device_hour else "",
     ]
+
+
+def _measured(group: DeviceGroup, width: int) -> list[str]:
+    """Return the rates and the layers of a group that were measured."""
+    lines = []
+    for link, scale in ((group.intra_node, "device"), (group.inter_node, "node")):
+        if link.measured:
+            rates = ", ".join(f"{rate(reached)} on {plural(int(at), scale)}" for at, reached in link.measured)
+            lines += labelled("measured", f"{group.name}: {link.name} {rates}", width)
+    if profile := group.profile:
+        of = f"{plural(profile.num_layers, 'layer')} at {plural(profile.sequence, 'token')} in {profile.precision}"
+        cuts = (f"tp {tp} micro-batch {'/'.join(map(str, sizes))}" for tp, sizes in profile.micro_batches)
+        lines += labelled("profile", f"{group.name}: {of}, {', '.join(map(joined, cuts))}", width)
+    return lines
 
 
 def _link(link: Link | Network) -> str:

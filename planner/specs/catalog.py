@@ -110,6 +110,7 @@ def links() -> tuple[Link, ...]:
             bandwidth=row["bandwidth_gbyte_per_s"] * GBYTE,
             efficiency=float(row["efficiency"]),
             latency=row["latency_us"] * MICROSECOND,
+            measured=_measured(row, "devices"),
         )
         for name, row in _rows("links.yaml", "links").items()
     )
@@ -125,9 +126,15 @@ def networks() -> tuple[Network, ...]:
             efficiency=float(row["efficiency"]),
             latency=row["latency_us"] * MICROSECOND,
             rails=row["rails"],
+            measured=_measured(row, "nodes"),
         )
         for name, row in _rows("links.yaml", "networks").items()
     )
+
+
+def _measured(row: Mapping[str, Any], scale: str) -> tuple[tuple[float, float], ...]:
+    """Return the measured rates of a row: (devices or nodes, [bytes/s])."""
+    return tuple((float(rate[scale]), rate["bandwidth_gbyte_per_s"] * GBYTE) for rate in row.get("measured", ()))
 
 
 def no_network(bandwidth: float) -> Network:

@@ -113,7 +113,7 @@ def cluster_from_document(document: Document, base: Path = ()) -> Cluster:
     from planner.specs.problems import validate
 
     record: ClusterRecord = validate(ClusterRecord, document, base=base, semantics=rules)
-    return cluster(record, default_name=_stem(document.origin))
+    return cluster(record, default_name=_stem(document.origin), folder=FilePath(document.origin).parent)
 
 
 def _stem(origin: str) -> str:

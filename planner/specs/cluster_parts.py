@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from planner.domain.cluster import Cluster, Device, DeviceGroup, GroupLink, Host, Link, Network, Tier
+from planner.domain.profile import LayerProfile
 from planner.specs import catalog
 from planner.specs.cluster_record import (
     ClusterRecord,
@@ -17,6 +19,8 @@ from planner.specs.cluster_record import (
     LinkBlock,
     NetworkBlock,
 )
+from planner.specs.measured import link_rates, network_rates
+from planner.specs.profile import profile_record, read_profiles
 from planner.units import GBIT, GBYTE, GIB, MICROSECOND, TFLOPS
 
 EFFICIENCY = 0.8
@@ -29,21 +33,27 @@ HOST_EFFICIENCY = 1.0
 """[-] of a link to the host whose block gives none: such a figure is usually measured."""
 
 
-def cluster(record: ClusterRecord, default_name: str) -> Cluster:
-    """Return the cluster of a valid record."""
+def cluster(record: ClusterRecord, default_name: str, folder: Path) -> Cluster:
+    """Return the cluster of a valid record, whose files are named as seen from `folder`.
+
+    Raises:
+        SpecError: a file cannot be used; with the problems of all files.
+
+    """
+    profiles = read_profiles(record.groups, folder)
     return Cluster(
         name=record.name or default_name,
-        groups=tuple(_group(group) for group in record.groups),
+        groups=tuple(_group(group, profile) for group, profile in zip(record.groups, profiles, strict=True)),
         links=tuple(_group_link(link) for link in record.links),
     )
 
 
-def _group(record: GroupRecord) -> DeviceGroup:
+def _group(record: GroupRecord, profile: LayerProfile | None) -> DeviceGroup:
     row = None if isinstance(record.device, DeviceBlock) else catalog.device_row(record.device)
     device = _device(record.device) if isinstance(record.device, DeviceBlock) else catalog.device(record.device)
     intra_node = _link(record.intra_node or (row.intra_node if row else ""))
     inter_node = record.inter_node or (row.inter_node if row else "")
-    network = _network(inter_node) if inter_node else catalog.no_network(intra_node.bandwidth)
+    network = _network(inter_node, record.devices_per_node) if inter_node else catalog.no_network(intra_node.bandwidth)
     tiers = tuple(Tier(name=tier.name, num_nodes=tier.nodes, bandwidth=_bandwidth(tier)) for tier in record.tiers)
     return DeviceGroup(
         name=record.name or device.name,
@@ -51,9 +61,11 @@ def _group(record: GroupRecord) -> DeviceGroup:
         num_nodes=record.nodes,
         devices_per_node=record.devices_per_node,
         intra_node=intra_node,
-        inter_node=replace(network, tiers=tiers),
+        # Tiers that the user writes know more of the site than the catalogue's measurements of another.
+        inter_node=replace(network, tiers=tiers, measured=() if tiers else network.measured),
         nodes=record.shared_nodes or "",
         host=_host(record.host) if record.host else None,
+        profile=profile,
         price_per_device_hour=record.price_per_device_hour or 0.0,
         mtbf_hours=record.mtbf_hours or 0.0,
     )
@@ -82,10 +94,12 @@ def _host(block: HostBlock) -> Host:
 
 
 def _bandwidth(block: Any) -> float:
-    """Return [bytes/s] of a record that gives one of its two keys for bandwidth."""
+    """Return [bytes/s] of a record that gives one of its two keys for bandwidth, or else the best that was measured."""
     if block.bandwidth_gbyte_per_s is not None:
         return float(block.bandwidth_gbyte_per_s * GBYTE)
-    return float(block.bandwidth_gbit_per_s * GBIT)
+    if block.bandwidth_gbit_per_s is not None:
+        return float(block.bandwidth_gbit_per_s * GBIT)
+    return float(max(rate.bandwidth_gbyte_per_s for rate in block.measured) * GBYTE)
 
 
 def _has_bandwidth(block: Any) -> bool:
@@ -101,25 +115,30 @@ def _link(block: LinkBlock | str, efficiency: float = EFFICIENCY) -> Link:
         return catalog.link(block)
     base = catalog.link(block.link) if block.link else None
     latency = None if block.latency_us is None else block.latency_us * MICROSECOND
+    given = _has_bandwidth(block) or block.efficiency is not None
     return Link(
         name=block.name or (base.name if base else "given"),
         bandwidth=base.bandwidth if base and not _has_bandwidth(block) else _bandwidth(block),
-        efficiency=_or(block.efficiency, base.efficiency if base else efficiency),
+        efficiency=_or(block.efficiency, base.efficiency if base else efficiency if _has_bandwidth(block) else 1.0),
         latency=_or(latency, base.latency if base else INTRA_NODE_LATENCY_US * MICROSECOND),
+        measured=link_rates(block) or (base.measured if base and not given else ()),
     )
 
 
-def _network(block: NetworkBlock | str) -> Network:
+def _network(block: NetworkBlock | str, devices_per_node: int) -> Network:
     if isinstance(block, str):
         return catalog.network(block)
     base = catalog.network(block.network) if block.network else None
     latency = None if block.latency_us is None else block.latency_us * MICROSECOND
+    sheet = _has_bandwidth(block) or block.rail_gbit_per_s is not None
+    given = sheet or block.rails is not None or block.efficiency is not None
     return Network(
         name=block.name or (base.name if base else "given"),
         bandwidth=_network_bandwidth(block, base),
-        efficiency=_or(block.efficiency, base.efficiency if base else EFFICIENCY),
+        efficiency=_or(block.efficiency, base.efficiency if base else EFFICIENCY if sheet else 1.0),
         latency=_or(latency, base.latency if base else INTER_NODE_LATENCY_US * MICROSECOND),
         rails=block.rails or (base.rails if base else 1),
+        measured=network_rates(block, devices_per_node) or (base.measured if base and not given else ()),
     )
 
 
@@ -165,11 +184,16 @@ def _group_record(group: DeviceGroup) -> dict[str, Any]:
         "device": _device_record(group.device),
         "nodes": group.num_nodes,
         "devices_per_node": group.devices_per_node,
-        "intra_node": {"name": group.intra_node.name, **_link_figures(group.intra_node)},
+        "intra_node": {
+            "name": group.intra_node.name,
+            **_link_figures(group.intra_node),
+            **_measured_record(group.intra_node, "devices"),
+        },
         "inter_node": {
             "name": group.inter_node.name,
             "rails": group.inter_node.rails,
             **_link_figures(group.inter_node),
+            **_measured_record(group.inter_node, "nodes"),
         },
     }
     if group.inter_node.tiers:
@@ -181,6 +205,8 @@ def _group_record(group: DeviceGroup) -> dict[str, Any]:
     if group.host:
         link = {**_rate(group.host.link_bandwidth), "efficiency": 1.0, "latency_us": 0.0}
         record["host"] = {"memory_gib": group.host.memory / GIB, "link": link}
+    if group.profile:
+        record["profile"] = profile_record(group.profile)
     if group.price_per_device_hour:
         record["price_per_device_hour"] = group.price_per_device_hour
     if group.mtbf_hours:
@@ -205,6 +231,12 @@ def _device_record(device: Device) -> dict[str, Any]:
 def _link_figures(link: Link | Network | GroupLink) -> dict[str, float]:
     latency = _preimage(link.latency, MICROSECOND)
     return {**_rate(link.bandwidth), "efficiency": link.efficiency, "latency_us": latency}
+
+
+def _measured_record(link: Link | Network, scale: str) -> dict[str, list[dict[str, float]]]:
+    """Return the key of measured rates with their scales, if there are any."""
+    rates = [{scale: int(at), "bandwidth_gbyte_per_s": _preimage(rate, GBYTE)} for at, rate in link.measured]
+    return {"measured": rates} if rates else {}
 
 
 def _rate(bandwidth: float) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from planner.domain.precision import PRECISIONS
 from planner.errors import SpecError
 from planner.specs import catalog
 
@@ -36,6 +37,7 @@ def block_or_name(value: object) -> str:
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
+Several = Annotated[int, BeforeValidator(whole), Field(ge=2, le=10**9)]
 Positive = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -86,6 +88,28 @@ class DeviceBlock(Record):
         return self
 
 
+class LinkRate(Record):
+    """What collectives of some devices of a node reach: the bus bandwidth that ``all_reduce_perf -g N`` prints."""
+
+    devices: Several = Field(description="Devices of one node that took part.")
+    bandwidth_gbyte_per_s: Positive = Field(description="[10^9 bytes/s] bus bandwidth of large messages.")
+
+
+class NetworkRate(Record):
+    """What collectives of all devices of some nodes reach: the bus bandwidth that ``all_reduce_perf`` prints."""
+
+    nodes: Several | None = Field(None, description="Nodes that took part, all devices of each.")
+    devices: Several | None = Field(None, description="Devices of these nodes together, instead of the nodes.")
+    bandwidth_gbyte_per_s: Positive = Field(description="[10^9 bytes/s] bus bandwidth of large messages.")
+
+    @model_validator(mode="after")
+    def has_one_scale(self) -> NetworkRate:
+        """Demand the nodes or the devices."""
+        if (self.nodes is None) == (self.devices is None):
+            raise ValueError("should say either nodes or devices: how many took part")
+        return self
+
+
 class LinkBlock(Record):
     """A link inside a node, per device and direction: a row of the catalogue with changes, or figures of its own."""
 
@@ -95,12 +119,13 @@ class LinkBlock(Record):
     bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] one direction, per device.")
     efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
     latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+    measured: list[LinkRate] = Field([], description="By number of devices, ascending; replaces rate and efficiency.")
 
     @model_validator(mode="after")
     def has_one_rate(self) -> LinkBlock:
-        """Demand a rate, unless the catalogue has it."""
+        """Demand a rate, unless the catalogue has it or it was measured."""
         rates = ("bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
-        if self.link is None or any(getattr(self, rate) is not None for rate in rates):
+        if any(getattr(self, rate) is not None for rate in rates) or not (self.link or self.measured):
             one_rate(self, *rates)
         return self
 
@@ -118,13 +143,13 @@ class NetworkBlock(Record):
     bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] of all rails together.")
     efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
     latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+    measured: list[NetworkRate] = Field([], description="By scale, ascending; replaces rate, efficiency and tiers.")
 
     @model_validator(mode="after")
     def has_one_rate(self) -> NetworkBlock:
-        """Demand a rate, unless the catalogue has it."""
+        """Demand a rate, unless the catalogue has it or it was measured."""
         rates = ("rail_gbit_per_s", "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
-        given = [name for name in rates if getattr(self, name) is not None]
-        if given or self.network is None:
+        if any(getattr(self, rate) is not None for rate in rates) or not (self.network or self.measured):
             one_rate(self, *rates)
         return self
 
@@ -165,6 +190,35 @@ class HostBlock(Record):
     link: LinkField = Field(description="Between a device and the host: a link of the catalogue, or a block.")
 
 
+class ProfileRowRecord(Record):
+    """Measured layers at one tensor degree and micro-batch: [s] forward, backward, and of the optimizer step."""
+
+    tp: Count
+    micro_batch: Count = Field(description="[samples]")
+    embedding_s: list[Amount] = Field(min_length=3, max_length=3)
+    body_s: list[Positive] = Field(min_length=3, max_length=3, description="Mean over the body layers.")
+    head_s: list[Amount] = Field(min_length=3, max_length=3)
+
+
+class ProfileBlock(Record):
+    """Measured times of the layers of one model on the device, used instead of computed ones."""
+
+    file: Text | None = Field(None, description="CSV of the measured layers, beside the cluster file.")
+    device: Text | None = Field(None, description="What the file calls the device; defaults to its names.")
+    layers: Count = Field(description="Body layers of the model, embedding and head apart.")
+    hidden_size: Count | None = Field(None, description="Hidden size of the model; not compared if it is left out.")
+    sequence: Count = Field(description="[tokens] of a sample.")
+    precision: Literal[tuple(PRECISIONS)] = Field(description="Of the matrix products.")  # type: ignore[valid-type]
+    rows: list[ProfileRowRecord] = Field([], description="What the file holds, in a plan file.")
+
+    @model_validator(mode="after")
+    def has_times(self) -> ProfileBlock:
+        """Demand the file, or what it holds."""
+        if (self.file is None) == (not self.rows):
+            raise ValueError("should have either file (a CSV of measured layers) or rows")
+        return self
+
+
 class GroupRecord(Record):
     """Identical devices on identical nodes."""
 
@@ -177,6 +231,7 @@ class GroupRecord(Record):
     tiers: list[TierBlock] = Field([], description="Levels above the node, smallest first.")
     shared_nodes: Text | None = Field(None, description="Name of the nodes that this group shares with others.")
     host: HostBlock | None = None
+    profile: ProfileBlock | None = Field(None, description="Measured times of layers; default computed ones.")
     price_per_device_hour: Amount | None = Field(None, description="[currency/h]")
     mtbf_hours: Positive | None = Field(None, description="[h] mean time between failures of one device.")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.errors import SpecError
 from planner.specs import catalog
+from planner.specs.measured import measured_rules
 from planner.specs.problems import Found, nearest
 
 
@@ -24,6 +25,7 @@ def rules(value: Any) -> Iterator[Found]:
     for index, group in groups:
         yield from _networks(index, group, several=several)
         yield from _tiers(index, group)
+        yield from measured_rules(index, group)
     yield from _shared(value, groups)
 
 

@@ -54,7 +54,7 @@ SUFFIXES = {
     "outside_allocator": "_gib",
 }
 GROUP_KEYS = {"name", "device", "nodes", "devices_per_node", "intra_node", "inter_node"}
-OTHER_GROUP_KEYS = {"tiers", "shared_nodes", "host", "price_per_device_hour", "mtbf_hours"}
+OTHER_GROUP_KEYS = {"tiers", "profile", "shared_nodes", "host", "price_per_device_hour", "mtbf_hours"}
 LINK_KEYS = {"between", "transport", "efficiency", "latency_us"}
 BANDWIDTHS = ({"bandwidth_gbit_per_s"}, {"bandwidth_gbyte_per_s"})
 
@@ -115,7 +115,7 @@ def test_the_default_links_of_a_device_exist(name: str) -> None:
 @pytest.mark.parametrize("name", LINKS)
 def test_a_link_is_complete(name: str) -> None:
     row = LINKS[name]
-    assert set(row) == {"bandwidth_gbyte_per_s", "efficiency", "latency_us", "source"}
+    assert set(row) - {"measured"} == {"bandwidth_gbyte_per_s", "efficiency", "latency_us", "source"}
     assert 10 < row["bandwidth_gbyte_per_s"] <= 900
     assert 0 < row["efficiency"] < 1
     assert 0 < row["latency_us"] <= 20
@@ -125,7 +125,12 @@ def test_a_link_is_complete(name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_is_complete(name: str) -> None:
     row = NETWORKS[name]
-    assert set(row) == {"rail_gbit_per_s", "rails", "efficiency", "latency_us", "source"}
+    assert set(row) - {"measured"} == {"rail_gbit_per_s", "rails", "efficiency", "latency_us", "source"}
+    nodes = [rate["nodes"] for rate in row.get("measured", ())]
+    assert nodes == sorted(set(nodes))
+    for rate in row.get("measured", ()):
+        assert rate["nodes"] > 1
+        assert 0 < rate["bandwidth_gbyte_per_s"] <= row["rails"] * row["rail_gbit_per_s"] / 8
     assert row["rail_gbit_per_s"] in {1, 10, 25, 100, 200, 400, 800}
     assert row["rails"] >= 1
     assert 0 < row["efficiency"] < 1

@@ -331,6 +331,8 @@ class Exhaustive:
         """Return (end, option) [s]: of the time of embedding or head what its chunk has more than the others' mean."""
         both = np.zeros((2, len(self.options)))
         for end, index in product((0, 1), range(len(self.options)) if setting.chunks > 1 else ()):
+            if not self._priced(setting, index):
+                continue
             terms = self._terms(setting, index, "none", end == 0, end == 1)
             edge = terms.forward_edge + terms.backward_edge
             both[end, index] = edge - edge / setting.chunks
@@ -422,12 +424,22 @@ class Exhaustive:
             self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
         return self._stage[key]
 
+    def _priced(self, setting: Setting, index: int) -> bool:
+        """Tell whether the option has a time: profiles do not have all."""
+        option = self.options[index]
+        profile = option.group.profile
+        measured = {(row.tp, row.micro_batch) for row in profile.rows} if profile else set()
+        return profile is None or (option.width, setting.micro_batch) in measured
+
     def _option_prices(
         self, setting: Setting, index: int, held: int, first: bool, last: bool
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the same of one option over (variant, n - 1)."""
         asked, option, chunks = self.asked, self.options[index], setting.chunks
         longest, most = asked.model.num_layers // chunks, asked.model.num_layers
+        if not self._priced(setting, index):
+            never = np.full((1, longest), np.inf)
+            return never, never, never, np.zeros_like(never)
         layers, recomputed = chunks * np.arange(1, longest + 1)[None, :], np.arange(most + 1)[:, None]
         limit = option.group.device.memory * (1 - asked.job.headroom)
         parts = []
