@@ -66,7 +66,7 @@ def _boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framewo
     """Return the bytes that one replica hands over: the hidden states, once per rank that sends them whole."""
     shard = layer_shard(job, sender.strategy, samples)
     whole = shard.tokens * model.hidden * shard.bytes_per_element
-    return whole if framework.scattered_hops else whole * sender.strategy.num_devices / shard.norm_split
+    return whole * sender.strategy.num_devices / (shard.weight_split if framework.scattered_hops else shard.norm_split)
 
 
 def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:

@@ -59,7 +59,7 @@ def test_layers_take_the_measured_time_and_the_computed_memory() -> None:
         assert (cost.forward, cost.backward, cost.update) == (times.forward, times.backward, times.update)
         assert cost.parts == (("measured", times.forward + times.backward),)
         assert (cost.kept, cost.parameters, cost.transient) == (other.kept, other.parameters, other.transient)
-    assert dict(costs.body.replay) == {"none": 0.0, "selective": 0.0, "full": 1.0}
+    assert dict(costs.body.replay) == {"none": 0.0, "selective": 0.0, "op": 1.0, "full": 1.0}
 
 
 @pytest.mark.parametrize(("zero_stage", "share"), [(0, 1.0), (1, 0.5)])
