@@ -12,6 +12,7 @@ from planner.domain.prediction import Alternative, Certificate, Outcome, Predict
 from planner.report.figures import count, days, percent, plural, seconds, short, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
+from planner.report.pressure import warning_lines
 from planner.report.stages import axes, degrees, stage_table
 
 RUNNERS_UP = 5
@@ -54,6 +55,7 @@ def plan_text(
         *labelled("plan", decision(plan), width),
         *labelled("step", speed(prediction), width),
         *labelled("proof", proof(outcome.certificate, outcome.search), width),
+        *warning_lines(prediction, width),
         *_context(prediction, outcome.references, width),
         *idle_lines(plan, cluster, job, width),
         *training_lines(plan, prediction, cluster, job, width),

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from builders import Planning
 from planner.costs.hop import StageEnd, hop_time
+from planner.costs.peaks import peak_memory
 from planner.costs.stage import (
     LayerCosts,
     backward_time,
     forward_time,
     layer_costs,
-    stage_memory,
     stage_terms,
     sync_time,
 )
@@ -386,7 +386,7 @@ class Exhaustive:
                 first=first,
                 last=last,
             )
-            memory = sum(size for _, size in stage_memory(terms, layers, recomputed, held))
+            memory = peak_memory(terms, layers, recomputed, held)
             admitted = {
                 "any": recomputed <= layers,
                 policy: recomputed == 0 * layers,
