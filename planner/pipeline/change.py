@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from planner.checks import Context, refusals, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
+from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
@@ -32,16 +33,22 @@ class Change:
     """Whether it takes more or other devices."""
 
 
-def repaired(change: Change, model: Model, time_per_token: float | None = None) -> Repair | None:
+def repaired(
+    change: Change, model: Model, *, runs_on: Framework | None = None, time_per_token: float | None = None
+) -> Repair | None:
     """Return what comes of `change`, or None if the changed plan still breaks a rule.
 
-    `time_per_token` [s] is that of the plan before the change, None where there was none.
+    Args:
+        change: what is tried.
+        model: what is trained.
+        runs_on: a framework that must be able to run the plan.
+        time_per_token: [s] of the plan before the change; None where there was none.
     """
     plan, cluster, job = change.plan, change.cluster, change.job
     context = Context(plan=plan, cluster=cluster, model=model, job=job)
     if run_checks(context, names=SOUND):
         return None
-    if job.target and refusals(plan, find_framework(job.target), cluster):
+    if runs_on is not None and refusals(plan, runs_on, cluster):
         return None
     costs = plan_cost(plan, cluster, model, job, find_framework(job.framework))
     if run_checks(replace(context, stages=costs.stages)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from planner.checks import refusals
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
@@ -24,15 +25,18 @@ MOST = 5
 def find_repairs(plan: Plan, cluster: Cluster, model: Model, job: Job, prediction: Prediction) -> tuple[Repair, ...]:
     """Return changes with which `plan` fits, the fastest per token first, those that need other devices last.
 
-    Of each kind the mildest that suffices is taken. Nothing is returned for a plan that fits.
+    Of each kind the mildest that suffices is taken. What the job's framework can run it can run after the change.
+    Nothing is returned for a plan that fits.
     """
     if prediction.fits:
         return ()
+    framework = find_framework(job.target or job.framework)
+    runs_on = None if refusals(plan, framework, cluster) else framework
     before = 1 / prediction.tokens_per_second
     found: list[tuple[bool, float, Repair]] = []
     for kind in _kinds(plan, cluster, model, job):
         for change in kind:
-            repair = repaired(change, model, before)
+            repair = repaired(change, model, runs_on=runs_on, time_per_token=before)
             if repair is not None:
                 found.append((change.buys, repair.step_time / change.job.tokens_per_step, repair))
                 break
@@ -63,7 +67,7 @@ def _kinds(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Iterator[Ite
 
 
 def _more_recompute(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Iterator[tuple[str, Plan]]:
-    """Yield the plan with the fewest recomputed layers in each stage that suffice, and with all of them."""
+    """Yield the plan with the fewest recomputed layers that suffice in each stage, as many in every stage, and all."""
     framework = find_framework(job.framework)
     limits = [cluster.group(stage.group).device.memory * (1 - job.headroom) for stage in plan.stages]
     stages = list(plan.stages)
@@ -82,8 +86,14 @@ def _more_recompute(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Ite
         layers = f"{least}" if least == most else f"{least} to {most}"
         where = f"stage{'s' * (len(changed) > 1)} {spans(changed)}"
         yield f"recompute {layers} layer{'s' * (most > 1)} of {where} in full", replace(plan, stages=tuple(stages))
-    full = tuple(replace(stage, num_recomputed=stage.num_layers) for stage in plan.stages)
-    yield "recompute all layers in full", replace(plan, stages=full)
+        yield f"recompute {most} layer{'s' * (most > 1)} of every stage in full", _with_recompute(plan, most)
+    yield "recompute all layers in full", _with_recompute(plan, model.num_layers)
+
+
+def _with_recompute(plan: Plan, layers: int) -> Plan:
+    """Return the plan with `layers` recomputed in every stage, or all that it has."""
+    stages = (replace(stage, num_recomputed=min(layers, stage.num_layers)) for stage in plan.stages)
+    return replace(plan, stages=tuple(stages))
 
 
 def _selective(plan: Plan) -> Iterator[tuple[str, Plan]]:
