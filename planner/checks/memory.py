@@ -21,9 +21,9 @@ def _check(context: Context) -> tuple[Problem, ...]:
             moment, _ = max(cost.peaks, key=lambda entry: entry[1])
             when = "" if moment == FORWARD_BACKWARD else f" at {PEAK_WORDS[moment]}"
             message = (
-                f"needs {peak / GIB:.2f} GiB{when} on each {group.device.name}, {(peak - limit) / GIB:.2f} GiB more than the "
-                f"{limit / GIB:.2f} GiB that {context.job.headroom:.0%} head-room leaves; "
-                f"the largest part is {part} with {size / GIB:.2f} GiB"
+                f"needs {peak / GIB:.2f} GiB{when} on each {group.device.name}, "
+                f"{(peak - limit) / GIB:.2f} GiB more than the {limit / GIB:.2f} GiB that "
+                f"{context.job.headroom:.0%} head-room leaves; the largest part is {part} with {size / GIB:.2f} GiB"
             )
             problems.append(Problem(place, message))
     return tuple(problems)
