@@ -65,7 +65,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """A change that would make a plan possible."""
+    """A change that would make a plan fit."""
 
     change: str
     """What to change, as it would be typed where that is possible."""
@@ -73,6 +73,10 @@ class Repair:
     """What comes of it."""
     step_time: float
     """[s] of the plan that becomes possible."""
+    peak_memory: float
+    """[bytes] of its fullest device."""
+    slower_by: float | None = None
+    """[-] of its time per token, against the plan that does not fit; None where there was no plan."""
 
 
 class NoFeasiblePlan(PlannerError):

@@ -63,6 +63,7 @@ def prediction(launch: float = 0.0) -> Prediction:
         backward=2,
         sync=0,
         memory=(("weights", 40.0 * GIB),),
+        peaks=(("forward_backward", 40.0 * GIB),),
         memory_limit=72 * GIB,
         device_memory=80 * GIB,
         in_flight=1,

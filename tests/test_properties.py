@@ -142,8 +142,15 @@ def test_order_and_names_of_groups_do_not_matter(seed: int) -> None:
 
 def unlaunched(framework: Framework) -> Framework:
     """Return the profile without what the host takes."""
-    free = {"launch_floor", "launch_edge", "launch_tensor", "launch_tensor_pipeline", "collective_latency"}
-    return replace(framework, hop_latency=0.0, **dict.fromkeys(free, 0.0))
+    return replace(
+        framework,
+        launch_floor=0.0,
+        launch_edge=0.0,
+        launch_tensor=0.0,
+        launch_tensor_pipeline=0.0,
+        collective_latency=0.0,
+        hop_latency=0.0,
+    )
 
 
 @few

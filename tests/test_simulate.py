@@ -199,6 +199,7 @@ def stage_cost(forward: float, backward: float, sync: float) -> StageCost:
         backward=backward,
         sync=sync,
         memory=(("weights", 30.0), ("activations", 40.0)),
+        peaks=(("forward_backward", 70.0), ("optimizer_creation", 60.0), ("optimizer_step", 70.0)),
         parts=(("matmul", forward + 0.5 * backward), ("attention", 0.5 * backward)),
         in_flight=1,
     )
@@ -231,11 +232,16 @@ def test_prediction_by_hand() -> None:
 
 
 def test_prediction_of_memory() -> None:
-    """70 bytes fit into 100 less a tenth, and not into 50 less a tenth; 1f1b holds 2 and 1 micro-batches."""
+    """70 bytes fit into 100 less a tenth, and not into 50 less a tenth; 1f1b holds 2 and 1 micro-batches.
+
+    Of two equal peaks the one that a run meets first is told; 70 of 50 bytes are a pressure of 1.4.
+    """
     first, second = predict(PLAN, COSTS, CLUSTER, MODEL, JOB).stages
     assert (first.memory_limit, second.memory_limit) == pytest.approx((90.0, 45.0))
     assert (first.fits, second.fits) == (True, False)
     assert (first.in_flight, second.in_flight) == (2, 1)
+    assert first.peak_at == "forward_backward"
+    assert (first.pressure, second.pressure) == pytest.approx((0.7, 1.4))
 
 
 def test_parts_sum_to_the_step_exactly() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planner.candidates.choices import Choice
 from planner.candidates.families import Family
 from planner.candidates.prices import BASE_POLICIES, NEVER, Positions, Prices, Ticks
+from planner.costs.peaks import optimizer_peak, peak_memory, total
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
@@ -184,27 +185,29 @@ def recompute_needed(
 ) -> NDArray[np.int64]:
     """Return (F, choice, n): the fewest recomputed layers with which the stage fits, more than n if none do.
 
-    Memory falls by (kept - kept_recomputed) F with each recomputed layer, and rises once by the live layer. Fewer
-    recomputed layers are always faster, so no other count need be priced. All chunks recompute the same number of
-    layers, which Megatron-LM's --recompute-num-layers gives for each.
+    Activations fall by (kept - kept_recomputed) F with each recomputed layer, and rise once by the live layer; no
+    recompute helps where the optimizer's peaks are too large. Fewer recomputed layers are always faster, so no other
+    count need be priced. All chunks recompute the same number of layers, which Megatron-LM's --recompute-num-layers
+    gives for each.
     """
     never = layers + chunks
 
-    def needed(count: NDArray[np.int64]) -> NDArray[np.float64]:
-        memory: NDArray[np.float64] = sum(size for _, size in stage_memory(terms, layers, count, in_flight))
-        return memory - limits
+    def fits(count: NDArray[np.int64]) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = peak_memory(terms, layers, count, in_flight) <= limits
+        return found
 
     none = np.zeros_like(layers)
-    excess = needed(none)
     if forced in {"none", "selective"}:
-        return np.where(excess <= 0, 0, never)
+        return np.where(fits(none), 0, never)
     if forced == "full":
-        return np.where(needed(layers) <= 0, layers, never)
-    saving = np.maximum((terms.kept_layer - terms.kept_recomputed) * in_flight, 1e-9)
-    count = chunks * np.ceil((excess + terms.live_layer) / (chunks * saving))
+        return np.where(fits(layers), layers, never)
+    excess = total(stage_memory(terms, layers, none, in_flight)) - limits
+    saving = np.maximum((terms.kept_layer - terms.kept_recomputed) * in_flight * terms.fragmentation, 1e-9)
+    count = chunks * np.ceil((excess + terms.live_layer * terms.fragmentation) / (chunks * saving))
     count = np.where(excess <= 0, 0, np.clip(count, chunks, never)).astype(np.int64)
+    count = np.where(optimizer_peak(terms, layers) <= limits, count, never)
     # Rounding in the division may be one layer a chunk short; one more is then enough.
-    short = (count > 0) & (count <= layers) & (needed(count) > 0)
+    short = (count > 0) & (count <= layers) & ~fits(count)
     return np.where(short, count + chunks, count)
 
 

@@ -18,7 +18,11 @@ class StageMemory(Protocol):
 
     @property
     def memory(self) -> tuple[tuple[str, float], ...]:
-        """[bytes] on the fullest device, by part."""
+        """[bytes] on the fullest device at its largest peak, by part."""
+
+    @property
+    def peaks(self) -> tuple[tuple[str, float], ...]:
+        """[bytes] of each peak by its name, in the order in which a run meets them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.checks.base import Check, Context
+from planner.domain.prediction import FORWARD_BACKWARD, PEAK_WORDS
 from planner.errors import Problem
 from planner.units import GIB
 
@@ -17,10 +18,12 @@ def _check(context: Context) -> tuple[Problem, ...]:
         limit = group.device.memory * (1 - context.job.headroom)
         if peak > limit:
             part, size = max(cost.memory, key=lambda entry: entry[1], default=("nothing", 0.0))
+            moment, _ = max(cost.peaks, key=lambda entry: entry[1])
+            when = "" if moment == FORWARD_BACKWARD else f" at {PEAK_WORDS[moment]}"
             message = (
-                f"needs {peak / GIB:.2f} GiB on each {group.device.name}, {(peak - limit) / GIB:.2f} GiB more than the "
-                f"{limit / GIB:.2f} GiB that {context.job.headroom:.0%} head-room leaves; "
-                f"the largest part is {part} with {size / GIB:.2f} GiB"
+                f"needs {peak / GIB:.2f} GiB{when} on each {group.device.name}, "
+                f"{(peak - limit) / GIB:.2f} GiB more than the {limit / GIB:.2f} GiB that "
+                f"{context.job.headroom:.0%} head-room leaves; the largest part is {part} with {size / GIB:.2f} GiB"
             )
             problems.append(Problem(place, message))
     return tuple(problems)

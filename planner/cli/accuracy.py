@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.options import Format, FormatOption, Headroom, number
+from planner.cli.options import Format, FormatOption, Headroom, share
 
 
 def accuracy(
@@ -33,15 +33,16 @@ def accuracy(
     from planner.cli.output import STDOUT, refuse_unwritable
     from planner.report.terminal import page_width, write
     from planner.specs.files import write_whole
+    from planner.specs.job import HEADROOM
 
     refuse_unwritable(output)
     refuse_shared_stdin(*runs)
-    share = _share(headroom)
-    judged = judge_runs(read_runs(runs), share)
+    left_free = HEADROOM if headroom is None else share(headroom, "--headroom")
+    judged = judge_runs(read_runs(runs), left_free)
     if output == STDOUT:
         write(predictions_csv(judged))
         return
-    found = measure(judged, share)
+    found = measure(judged, left_free)
     if form is Format.text:
         from planner.report.accuracy import accuracy_text
 
@@ -53,18 +54,3 @@ def accuracy(
         write(dumped(accuracy_document(found), form.value))
     if output:
         write_whole(output, predictions_csv(judged))
-
-
-def _share(text: str | None) -> float:
-    """Return the share of memory left free.
-
-    Raises:
-        SpecError: it is no share.
-    """
-    from planner.errors import SpecError
-    from planner.specs.job import HEADROOM
-
-    share = HEADROOM if text is None else number(text)
-    if not isinstance(share, (int, float)) or not 0 <= share < 1:
-        raise SpecError.of("--headroom", f"should be at least 0 and less than 1 (or a percentage), not {text!r}")
-    return float(share)

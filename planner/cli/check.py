@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.command import PROBLEMS, WRONG_INPUT, say
-from planner.cli.options import Format, FormatOption
+from planner.cli.options import Format, FormatOption, Headroom, share
 
 if TYPE_CHECKING:
     from planner.domain.cluster import Cluster
     from planner.domain.prediction import Prediction
-    from planner.errors import Problem
+    from planner.errors import Problem, Repair
     from planner.specs.plan import PlanFile
 
 
@@ -27,6 +27,8 @@ class Judged:
     prediction: Prediction | None
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
+    repairs: tuple[Repair, ...] = ()
+    """Changes with which it would fit."""
 
     @property
     def code(self) -> int:
@@ -39,6 +41,7 @@ def check(
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="CLUSTER", help="Whether the plans hold on this cluster instead.")
     ] = None,
+    headroom: Headroom = None,
     form: FormatOption = Format.text,
 ) -> None:
     """Judge plan files, without trusting their figures.
@@ -51,9 +54,10 @@ def check(
 
     refuse_shared_stdin(*files, cluster)
     other = None if cluster is None else read_cluster(cluster)
+    left_free = None if headroom is None else share(headroom, "--headroom")
     judged = []
     for source in files:
-        judged.append(_judge(source, other))
+        judged.append(_judge(source, other, left_free))
         if form is Format.text:
             _tell(judged[-1])
     if form is not Format.text:
@@ -65,8 +69,11 @@ def check(
         raise typer.Exit(code)
 
 
-def _judge(source: str, other: Cluster | None) -> Judged:
-    """Return the judgement of one file; one that cannot be read is a judgement, too."""
+def _judge(source: str, other: Cluster | None, headroom: float | None) -> Judged:
+    """Return the judgement of one file, at another head-room if one is given.
+
+    One that cannot be read is a judgement, too.
+    """
     from planner.errors import SpecError
     from planner.specs.plan import read_plan
 
@@ -74,35 +81,41 @@ def _judge(source: str, other: Cluster | None) -> Judged:
         file = read_plan(source)
     except SpecError as error:
         return Judged(source, None, None, error.problems, ())
-    from planner.pipeline import judge
+    from planner.pipeline import find_repairs, judge, placed
 
+    if headroom is not None:
+        file = replace(file, job=replace(file.job, headroom=headroom))
     prediction, problems, notes = judge(file, other)
-    return Judged(source, file, prediction, problems, notes)
+    repairs = find_repairs(*placed(file, other), file.model, file.job, prediction) if prediction else ()
+    return Judged(source, file, prediction, problems, notes, repairs)
 
 
 def _tell(one: Judged) -> None:
     from planner.report.plan import decision, speed
-    from planner.report.problems import check_text, problems_text
+    from planner.report.pressure import warning_lines
+    from planner.report.problems import check_text, problems_text, repair_lines
     from planner.report.terminal import page_width, write
 
     if one.file is None:
         say(problems_text(one.problems))
         return
     summary = [decision(one.file.plan), *([speed(one.prediction)] if one.prediction else [])]
-    write(check_text(one.source, one.problems, one.notes, summary, page_width()))
+    width = page_width()
+    more = warning_lines(one.prediction, width - 2) if one.prediction else []
+    more += repair_lines(one.repairs, width - 2) if one.repairs else []
+    write(check_text(one.source, one.problems, one.notes, summary, width, more=more))
 
 
 def _record(one: Judged) -> dict[str, object]:
-    from planner.report.to_json import prediction_record, problem_records
+    from planner.report.to_json import prediction_record, problem_records, repair_records, warning_records
 
-    known = one.file is not None and one.prediction is not None
     return {
         "file": one.source,
         "readable": one.file is not None,
         "good": one.code == 0,
         "problems": problem_records(one.problems),
         "notes": list(one.notes),
-        "prediction": prediction_record(one.file.plan, one.prediction)
-        if known and one.file and one.prediction
-        else None,
+        "warnings": warning_records(one.prediction) if one.prediction else [],
+        "repairs": repair_records(one.repairs),
+        "prediction": prediction_record(one.file.plan, one.prediction) if one.file and one.prediction else None,
     }

@@ -99,11 +99,13 @@ def _search(file: PlanFile) -> Outcome | None:
 def _document(
     file: PlanFile, prediction: Any, problems: Any, found: Outcome | None, comparisons: list[Any]
 ) -> dict[str, Any]:
-    from planner.pipeline import runs_on
+    from planner.pipeline import find_repairs, runs_on
     from planner.report.explain import binding
     from planner.report.to_json import plan_document, prediction_document
 
-    document = prediction_document(file.plan, prediction, problems, file.cluster, file.model, file.job)
+    parts = (file.cluster, file.model, file.job)
+    repairs = find_repairs(file.plan, *parts, prediction)
+    document = prediction_document(file.plan, prediction, problems, *parts, repairs)
     names = runs_on(found.plan, file.cluster) if found else ()
     document["binding"] = binding(file.plan, prediction)
     document["search"] = plan_document(found, file.cluster, file.model, file.job, names) if found else None

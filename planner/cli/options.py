@@ -93,6 +93,20 @@ def overrides(
     return {key: value for key, value in given.items() if value not in (None, ())}
 
 
+def share(text: str, option: str) -> float:
+    """Return the share that an option gives.
+
+    Raises:
+        SpecError: it is none.
+    """
+    from planner.errors import SpecError
+
+    found = number(text)
+    if not isinstance(found, (int, float)) or not 0 <= found < 1:
+        raise SpecError.of(option, f"should be at least 0 and less than 1 (or a percentage), not {text!r}")
+    return float(found)
+
+
 def number(text: str | None) -> Any:
     """Return the number that an option gives, ``5%`` and ``4_194_304`` included, or the text for specs to refuse."""
     if text is None:

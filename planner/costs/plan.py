@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.costs.hop import StageEnd, hop_time
+from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.stage import (
     StageTerms,
     backward_time,
     forward_time,
     layer_costs,
-    stage_memory,
     stage_terms,
     sync_time,
 )
@@ -35,6 +35,9 @@ class StageCost:
     sync: Seconds
     """Once a step: exposed gradient exchange, and the optimizer."""
     memory: tuple[tuple[str, Bytes], ...]
+    """By part, at the largest peak."""
+    peaks: tuple[tuple[str, Bytes], ...]
+    """Each peak by its name, in the order in which a run meets them."""
     parts: tuple[tuple[str, Seconds], ...]
     """Forward and backward time of one micro-batch by what it is spent on."""
     in_flight: float
@@ -119,11 +122,13 @@ def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job
     in_flight = listed.held(index, plan.num_stages, plan.num_microbatches)
     layers, recomputed = stage.num_layers, stage.num_recomputed
     backward = float(backward_time(terms, layers, recomputed))
+    peaks = stage_peaks(terms, layers, recomputed, in_flight)
     return StageCost(
         forward=float(forward_time(terms, layers)),
         backward=backward,
         sync=float(sync_time(terms, layers, backward)),
-        memory=tuple((name, float(size)) for name, size in stage_memory(terms, layers, recomputed, in_flight)),
+        memory=tuple((name, float(size)) for name, size in largest(parts for _, parts in peaks)),
+        peaks=tuple((name, float(total(parts))) for name, parts in peaks),
         parts=_parts(terms, stage),
         in_flight=in_flight,
         chunks=_chunks(terms, stage, plan.virtual_stages, first=index == 0),

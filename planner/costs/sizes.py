@@ -29,6 +29,8 @@ class ParameterBytes:
     sent_gradients: float
     update: float
     """[bytes] of memory traffic of the optimizer step."""
+    temporary: float
+    """[bytes] while the optimizer makes or updates its states."""
 
 
 def parameter_bytes(framework: Framework, job: Job, zero: ZeroStage, ranks: int) -> ParameterBytes:
@@ -54,6 +56,7 @@ def parameter_bytes(framework: Framework, job: Job, zero: ZeroStage, ranks: int)
         sent_weights=weight,
         sent_gradients=gradient,
         update=update / (ranks if zero.optimizer else 1),
+        temporary=framework.update_temporary_bytes / (ranks if zero.optimizer else 1),
     )
 
 

@@ -58,13 +58,20 @@ class StageTerms:
     gradients_edge: Bytes
     optimizer_layer: Bytes
     optimizer_edge: Bytes
+    temporary_layer: Bytes
+    """While the optimizer makes or updates its states."""
+    temporary_edge: Bytes
+    created_gradients: float
+    """[-] 1 if gradients are held while the optimizer makes its states, else 0."""
     kept_layer: Bytes
-    """Per micro-batch in flight, of a layer that is not fully recomputed; fragmentation included."""
+    """Per micro-batch in flight, of a layer that is not fully recomputed."""
     kept_recomputed: Bytes
     """The same of a fully recomputed layer."""
     live_layer: Bytes
     """While one recomputed layer runs backward."""
     transient: Bytes
+    fragmentation: float
+    """[-] of activations: what the allocator needs for them, over what they are."""
     logits: Bytes
     gathered: Bytes
     outside: Bytes
@@ -137,10 +144,14 @@ def stage_terms(
         gradients_edge=per.gradients * edge_parameters,
         optimizer_layer=per.optimizer * body.parameters,
         optimizer_edge=per.optimizer * edge_parameters,
-        kept_layer=kept[policy] * framework.fragmentation,
-        kept_recomputed=kept["full"] * framework.fragmentation,
-        live_layer=kept["none"] * framework.fragmentation,
-        transient=body.transient * framework.fragmentation,
+        temporary_layer=per.temporary * body.parameters,
+        temporary_edge=per.temporary * edge_parameters,
+        created_gradients=float(framework.gradients_at_creation),
+        kept_layer=kept[policy],
+        kept_recomputed=kept["full"],
+        live_layer=kept["none"],
+        transient=body.transient,
+        fragmentation=framework.fragmentation,
         logits=costs.head.logits * framework.logit_bytes if last else 0.0,
         gathered=gathered,
         outside=framework.outside_allocator,
@@ -190,18 +201,20 @@ def sync_time(terms: StageTerms, num_layers: Number, backward: Seconds) -> Secon
 def stage_memory(
     terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number
 ) -> tuple[tuple[str, Bytes], ...]:
-    """Return the peak memory [bytes] of a stage by part.
+    """Return the memory [bytes] of a stage by part, at the peak of its forward and backward passes.
 
     Activations: ((n - k) kept + k kept_recomputed) in_flight, and one live layer while a recomputed one runs
-    backward.
+    backward. `planner.costs.peaks` has the peaks of the optimizer.
     """
     kept = (num_layers - num_recomputed) * terms.kept_layer + num_recomputed * terms.kept_recomputed
     live = (num_recomputed > 0) * terms.live_layer
+    activations = in_flight * kept + live + terms.transient
     return (
         ("weights", num_layers * terms.weights_layer + terms.weights_edge),
         ("gradients", num_layers * terms.gradients_layer + terms.gradients_edge),
         ("optimizer", num_layers * terms.optimizer_layer + terms.optimizer_edge),
-        ("activations", in_flight * kept + live + terms.transient),
+        ("activations", activations),
+        ("fragmentation", (terms.fragmentation - 1) * activations),
         ("logits", terms.logits),
         ("gathered_weights", terms.gathered),
         ("outside_allocator", terms.outside),

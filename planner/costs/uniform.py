@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.costs.hop import StageEnd, hop_time
+from planner.costs.peaks import Parts, largest, stage_peaks
 from planner.costs.stage import (
     StageTerms,
     backward_time,
     forward_time,
     layer_costs,
-    stage_memory,
     stage_terms,
     sync_time,
 )
@@ -62,7 +62,7 @@ class UniformCost:
     """Figures of a layout, or arrays of them."""
 
     step_time: Seconds
-    memory: tuple[tuple[str, Bytes], ...]
+    memory: Parts
     """[bytes] of the fullest stage by part."""
 
     @property
@@ -80,7 +80,7 @@ def uniform_cost(kind: Kind, layout: Uniform) -> UniformCost:
         passes = layout.num_microbatches * (forward_time(terms, layers) + backward)
         return UniformCost(
             step_time=passes + sync_time(terms, layers, backward) + layout.framework.step_overhead,
-            memory=stage_memory(terms, layers, recomputed, 1.0),
+            memory=_largest(terms, layers, recomputed, 1.0),
         )
     roles = [
         (_terms(kind, layout, first=True, last=False), layout.first_layers, layout.num_stages),
@@ -89,7 +89,7 @@ def uniform_cost(kind: Kind, layout: Uniform) -> UniformCost:
     ]
     return UniformCost(
         step_time=_pipeline_time(kind, layout, roles) + layout.framework.step_overhead,
-        memory=_fullest([_memory(kind, layout, *role) for role in roles]),
+        memory=largest([_memory(kind, layout, *role) for role in roles]),
     )
 
 
@@ -142,9 +142,7 @@ def _pipeline_time(kind: Kind, layout: Uniform, roles: list[tuple[StageTerms, Nu
     return layout.num_microbatches * pace + (total - slowest) / chunks + hops + sync
 
 
-def _memory(
-    kind: Kind, layout: Uniform, terms: StageTerms, layers: Number, remaining: Number
-) -> tuple[tuple[str, Bytes], ...]:
+def _memory(kind: Kind, layout: Uniform, terms: StageTerms, layers: Number, remaining: Number) -> Parts:
     """Return the memory [bytes] by part of a stage with `remaining` stages from it to the end, itself included.
 
     Interleaved, a rank holds 2 (r - 1) + (v - 1) P + 1 chunk passes (Narayanan et al. 2021, section 2.2.2).
@@ -152,17 +150,9 @@ def _memory(
     chunks = layout.virtual_stages
     interleaved = (2 * (remaining - 1) + (chunks - 1) * layout.num_stages + 1) / chunks
     held = remaining * (chunks == 1) + interleaved * (chunks > 1)
-    return stage_memory(terms, layers, layers * (kind.policy == "full"), smaller(held, layout.num_microbatches))
+    return _largest(terms, layers, layers * (kind.policy == "full"), smaller(held, layout.num_microbatches))
 
 
-def _fullest(stages: list[tuple[tuple[str, Bytes], ...]]) -> tuple[tuple[str, Bytes], ...]:
-    """Return the parts of the stage whose sum is largest, for each layout."""
-    best, peak = stages[0], sum(size for _, size in stages[0])
-    for stage in stages[1:]:
-        other = sum(size for _, size in stage)
-        best = tuple(
-            (name, size * (other > peak) + kept * (other <= peak))
-            for (name, size), (_, kept) in zip(stage, best, strict=True)
-        )
-        peak = larger(peak, other)
-    return best
+def _largest(terms: StageTerms, layers: Number, recomputed: Number, in_flight: Number) -> Parts:
+    """Return the parts of a stage's largest peak, for each layout."""
+    return largest(parts for _, parts in stage_peaks(terms, layers, recomputed, in_flight))

@@ -48,6 +48,10 @@ class Framework:
     """[bytes] of master weight and optimizer state per parameter, of the usual optimizer."""
     weights_in_master: bool
     """Whether the working weight is a copy of the master weight that is not kept beside it (FSDP)."""
+    update_temporary_bytes: float
+    """[bytes] per parameter whose state a device holds, of temporaries while the optimizer makes or updates it."""
+    gradients_at_creation: bool
+    """Whether gradients are held already while the optimizer makes its states."""
     logit_bytes: float
     """[bytes] per token and vocabulary entry that the loss holds at its peak."""
     gathered_logits: str

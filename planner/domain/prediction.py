@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from planner.domain.confidence import Confidence
 from planner.domain.plan import Plan
 
+FORWARD_BACKWARD, OPTIMIZER_CREATION, OPTIMIZER_STEP = "forward_backward", "optimizer_creation", "optimizer_step"
+PEAK_WORDS = {
+    FORWARD_BACKWARD: "forward/backward",
+    OPTIMIZER_CREATION: "optimizer creation",
+    OPTIMIZER_STEP: "optimizer step",
+}
+"""Peak of a stage's memory -> how it is written, in the order in which a run meets them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePrediction:
@@ -19,7 +27,9 @@ class StagePrediction:
     sync: float
     """[s] of the exposed gradient exchange and the optimizer, once a step."""
     memory: tuple[tuple[str, float], ...]
-    """[bytes] on the fullest device, by part."""
+    """[bytes] on the fullest device at its largest peak, by part."""
+    peaks: tuple[tuple[str, float], ...]
+    """[bytes] of each peak: a name of `PEAK_WORDS`, in its order."""
     memory_limit: float
     """[bytes] device memory less the head-room."""
     device_memory: float
@@ -36,6 +46,16 @@ class StagePrediction:
     def peak_memory(self) -> float:
         """[bytes]"""
         return sum(size for _, size in self.memory)
+
+    @property
+    def peak_at(self) -> str:
+        """Name of the largest peak, the first of equal ones."""
+        return max(self.peaks, key=lambda peak: peak[1])[0]
+
+    @property
+    def pressure(self) -> float:
+        """[-] peak over the whole memory of the device."""
+        return self.peak_memory / self.device_memory
 
     @property
     def fits(self) -> bool:

@@ -47,8 +47,7 @@ def judge(
 
     There is no prediction where the plan is not sound enough to be priced.
     """
-    where = cluster or file.cluster
-    plan = file.plan if cluster is None else _moved(file.plan, file.cluster, cluster)
+    plan, where = placed(file, cluster)
     notes = [f"{part} was changed after the plan was made; what was proved is not about it" for part in file.edited]
     problems = run_checks(Context(plan=plan, cluster=where, model=file.model, job=file.job), names=SOUND)
     if problems:
@@ -64,6 +63,11 @@ def judge(
             f" it is now predicted to be {prediction.step_time:.4g} s"
         )
     return prediction, problems, tuple(notes)
+
+
+def placed(file: PlanFile, cluster: Cluster | None) -> tuple[Plan, Cluster]:
+    """Return the plan of a file and where it is to run: on `cluster` if one is given."""
+    return (file.plan, file.cluster) if cluster is None else (_moved(file.plan, file.cluster, cluster), cluster)
 
 
 def _moved(plan: Plan, old: Cluster, new: Cluster) -> Plan:

@@ -12,12 +12,11 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
-from planner.errors import NoFeasiblePlan, NoPlanInTime, Repair, Shortage
+from planner.errors import NoFeasiblePlan, NoPlanInTime, Shortage
 from planner.parallelism import AXES
+from planner.pipeline.change import Change, larger_devices, repaired
 from planner.simulate import predict
-from planner.specs.catalog import devices
 from planner.specs.catalog import framework as find_framework
-from planner.units import GIB
 
 ROUGH_GAP = 0.2
 """[-] a repair must be possible, not optimal."""
@@ -43,11 +42,9 @@ def explain_infeasible(error: NoFeasiblePlan, cluster: Cluster, model: Model, jo
     for change, changed_cluster, changed_job, changed_target in _changes(cluster, model, rough, target, shortage):
         made = _rough_plan(changed_cluster, model, changed_job, framework, changed_target)
         if made is not None:
-            costs = plan_cost(made, changed_cluster, model, changed_job, framework)
-            prediction = predict(made, costs, changed_cluster, model, changed_job)
-            fullest = max(prediction.stages, key=lambda stage: stage.peak_memory / stage.memory_limit)
-            used = f"{fullest.peak_memory / GIB:.1f} of {fullest.memory_limit / GIB:.1f} GiB on the fullest device"
-            repairs.append(Repair(change=change, effect=used, step_time=prediction.step_time))
+            repair = repaired(Change(text=change, plan=made, cluster=changed_cluster, job=changed_job), model)
+            assert repair is not None, f"the program made a plan that breaks a rule, with {change}"
+            repairs.append(repair)
     return NoFeasiblePlan(str(error), error.rejections, shortage, repairs)
 
 
@@ -178,15 +175,7 @@ def _larger_devices(
     cluster: Cluster, model: Model, job: Job, target: Framework | None
 ) -> Iterator[tuple[str, Cluster, Job, Framework | None]]:
     """Yield the smallest larger device of the catalogue, in place of every group's, with which a plan exists."""
-    largest = max(group.device.memory for group in cluster.groups)
-    vendors = {group.device.vendor for group in cluster.groups}
-    tried: set[float] = set()
-    for device in sorted(devices(), key=lambda entry: (entry.memory, entry.name)):
-        usable = device.memory > largest and device.vendor in vendors and device.peak(job.precision)
-        if not usable or device.memory in tried:
-            continue
-        tried.add(device.memory)
-        swapped = replace(cluster, groups=tuple(replace(group, device=device) for group in cluster.groups))
+    for text, swapped in larger_devices(cluster, job):
         if _fits(swapped, model, job, target):
-            yield f"devices with {device.memory / GIB:.0f} GiB, such as {device.name}", swapped, job, target
+            yield text, swapped, job, target
             return

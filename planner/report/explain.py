@@ -15,7 +15,7 @@ from planner.report.figures import gib, percent, plural, seconds, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, bullet, joined, labelled, table
 from planner.report.plan import NOTHING, decision, proof, runner_up_table, speed, where_time_goes
-from planner.report.prediction import memory_lines
+from planner.report.prediction import MEMORY_TITLE, memory_lines
 from planner.report.problems import rejection_lines, spans
 from planner.report.stages import stage_table
 
@@ -77,7 +77,7 @@ def explain_text(
         "",
         *where_time_goes(prediction),
         "",
-        "what fills a device, in GiB (the fullest stage of each row above)",
+        MEMORY_TITLE,
         *memory_lines(plan, prediction),
     ]
     if found:

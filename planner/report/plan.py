@@ -13,6 +13,7 @@ from planner.report.confidence import confidence_lines, likely_time
 from planner.report.figures import count, days, percent, plural, seconds, short, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
+from planner.report.pressure import warning_lines
 from planner.report.stages import axes, degrees, stage_table
 
 RUNNERS_UP = 5
@@ -56,6 +57,7 @@ def plan_text(
         *labelled("step", speed(prediction), width),
         *confidence_lines(prediction, width),
         *labelled("proof", proof(outcome.certificate, outcome.search), width),
+        *warning_lines(prediction, width),
         *_context(prediction, outcome.references, width),
         *idle_lines(plan, cluster, job, width),
         *training_lines(plan, prediction, cluster, job, width),

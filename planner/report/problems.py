@@ -51,13 +51,29 @@ def problems_text(problems: Sequence[Problem]) -> str:
 
 
 def check_text(
-    source: str, problems: Sequence[Problem], notes: Sequence[str], summary: Sequence[str] = (), width: int = WIDTH
+    source: str,
+    problems: Sequence[Problem],
+    notes: Sequence[str],
+    summary: Sequence[str] = (),
+    width: int = WIDTH,
+    *,
+    more: Sequence[str] = (),
 ) -> str:
-    """Return what is to be said of one plan file; `summary` says in few lines what the plan is."""
+    """Return what is to be said of one plan file.
+
+    Args:
+        source: where it stands.
+        problems: what is wrong with it.
+        notes: what is good to know.
+        summary: what the plan is, a text for each line.
+        width: [columns] of the page.
+        more: lines behind all that, such as warnings.
+    """
     answer = plural(len(problems), "problem") if problems else "good"
     lines = [f"{source}: {answer}", *problem_lines(problems, width)]
     lines += [line for text in summary for line in labelled("", text, width, indent=2)]
     lines += [line for note in notes for line in labelled("  note:", note, width)]
+    lines += [f"  {line}" for line in more]
     return "\n".join(lines) + "\n"
 
 
@@ -67,12 +83,17 @@ def no_plan_text(error: NoFeasiblePlan, width: int = WIDTH) -> str:
     if error.shortage is not None:
         lines += labelled("misses", _shortage(error.shortage), width)
     if error.repairs:
-        head = ["change", "step", "effect"]
-        rows = [[repair.change, _step(repair), repair.effect] for repair in error.repairs]
-        lines += ["what would help, cheapest first"]
-        lines += table(head, wrapped_rows(head, rows, width, indent=2), right="step", indent=2)
+        lines += repair_lines(error.repairs, width)
     lines += rejection_lines(error.rejections, width)
     return "\n".join(lines) + "\n"
+
+
+def repair_lines(repairs: Sequence[Repair], width: int = WIDTH) -> list[str]:
+    """Return changes that would help, one a row, in their order."""
+    head = ["change", "step", "slower", "effect"]
+    rows = [[repair.change, _step(repair), _slower(repair), repair.effect] for repair in repairs]
+    shown = table(head, wrapped_rows(head, rows, width, indent=2), right="step,slower", indent=2)
+    return ["what would help, cheapest first", *shown]
 
 
 def no_time_text(error: NoPlanInTime) -> str:
@@ -91,6 +112,10 @@ def _shortage(shortage: Shortage) -> str:
 
 def _step(repair: Repair) -> str:
     return seconds(repair.step_time) if repair.step_time else ""
+
+
+def _slower(repair: Repair) -> str:
+    return "" if repair.slower_by is None else f"{repair.slower_by:+.1%}"
 
 
 def rejection_lines(rejections: Mapping[str, int], width: int = WIDTH) -> list[str]:

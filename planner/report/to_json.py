@@ -16,8 +16,9 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Certificate, Outcome, Prediction, References, SearchReport
-from planner.errors import NoFeasiblePlan, Problem
+from planner.errors import NoFeasiblePlan, Problem, Repair
 from planner.loader import dump_yaml
+from planner.report.pressure import warnings
 from planner.specs.plan import plan_record
 
 FORMAT_VERSION = "1.0"
@@ -55,6 +56,7 @@ def plan_document(outcome: Outcome, cluster: Cluster, model: Model, job: Job, ru
         "plan": file(outcome.plan, outcome.prediction, outcome.certificate),
         "runs_on": list(runs_on),
         "prediction": prediction_record(outcome.plan, outcome.prediction),
+        "warnings": warning_records(outcome.prediction),
         "certificate": certificate_record(outcome.certificate),
         "references": references_record(outcome.references),
         "search": _search(outcome.search),
@@ -71,7 +73,13 @@ def plan_document(outcome: Outcome, cluster: Cluster, model: Model, job: Job, ru
 
 
 def prediction_document(
-    plan: Plan, prediction: Prediction, problems: Sequence[Problem], cluster: Cluster, model: Model, job: Job
+    plan: Plan,
+    prediction: Prediction,
+    problems: Sequence[Problem],
+    cluster: Cluster,
+    model: Model,
+    job: Job,
+    repairs: Sequence[Repair] = (),
 ) -> dict[str, Any]:
     """Return what ``planner predict`` says of a layout; ``plan`` is a plan file."""
     return {
@@ -79,6 +87,8 @@ def prediction_document(
         "plan": plan_record(plan, cluster, model, job, prediction=prediction),
         "prediction": prediction_record(plan, prediction),
         "problems": problem_records(problems),
+        "warnings": warning_records(prediction),
+        "repairs": repair_records(repairs),
     }
 
 
@@ -90,10 +100,7 @@ def no_plan_document(error: NoFeasiblePlan) -> dict[str, Any]:
         "status": "infeasible",
         "message": str(error),
         "rejections": _rejections(tuple(error.rejections.items())),
-        "repairs": [
-            {"change": repair.change, "effect": repair.effect, "step_time_s": float(repair.step_time)}
-            for repair in error.repairs
-        ],
+        "repairs": repair_records(error.repairs),
     }
     if shortage is not None:
         document["shortage"] = {
@@ -136,6 +143,9 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
                 "peak_memory_bytes": float(predicted.peak_memory),
                 "memory_limit_bytes": float(predicted.memory_limit),
                 "memory": {name: float(size) for name, size in predicted.memory},
+                "peaks": {name: float(size) for name, size in predicted.peaks},
+                "peak_at": predicted.peak_at,
+                "pressure": float(predicted.pressure),
             }
             for stage, predicted in zip(plan.stages, prediction.stages, strict=True)
         ],
@@ -185,6 +195,25 @@ def references_record(references: References | None) -> dict[str, Any] | None:
 def problem_records(problems: Sequence[Problem]) -> list[dict[str, str]]:
     """Return problems with their places."""
     return [{"place": problem.place, "message": problem.message} for problem in dict.fromkeys(problems)]
+
+
+def warning_records(prediction: Prediction) -> list[dict[str, Any]]:
+    """Return what is to be warned of, stage by stage."""
+    return [{"stage": index, "message": message} for index, message in warnings(prediction)]
+
+
+def repair_records(repairs: Sequence[Repair]) -> list[dict[str, Any]]:
+    """Return changes that would make a plan fit, cheapest first."""
+    return [
+        {
+            "change": repair.change,
+            "effect": repair.effect,
+            "step_time_s": float(repair.step_time),
+            "slower_by": repair.slower_by,
+            "peak_memory_bytes": float(repair.peak_memory),
+        }
+        for repair in repairs
+    ]
 
 
 def _search(report: SearchReport) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
                 backward=cost.backward,
                 sync=cost.sync,
                 memory=cost.memory,
+                peaks=cost.peaks,
                 memory_limit=cluster.group(stage.group).device.memory * (1 - job.headroom),
                 device_memory=cluster.group(stage.group).device.memory,
                 in_flight=chosen.held(index, plan.num_stages, plan.num_microbatches),

@@ -40,6 +40,13 @@ class FakeMemory:
     """Memory of a stage by part [bytes]."""
 
     memory: tuple[tuple[str, float], ...]
+    moment: str = "forward_backward"
+    """When it is fullest."""
+
+    @property
+    def peaks(self) -> tuple[tuple[str, float], ...]:
+        """Return the one peak."""
+        return ((self.moment, sum(size for _, size in self.memory)),)
 
 
 def device(name: str, memory: float) -> Device:

@@ -15,7 +15,7 @@ from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.domain.prediction import Certificate, Outcome, Prediction, SearchReport
-from planner.errors import Problem
+from planner.errors import Problem, Repair
 from planner.simulate import predict
 from planner.specs import catalog
 
@@ -88,6 +88,18 @@ class Pipeline(types.ModuleType):
         """Return the real prediction and the test's problems and notes."""
         at = cluster or plan_file.cluster
         return predicted(plan_file.plan, at, plan_file.model, plan_file.job), self.problems, self.notes
+
+    def placed(self, plan_file: Any, cluster: Cluster | None) -> tuple[Plan, Cluster]:
+        """Return the plan as it is."""
+        return plan_file.plan, cluster or plan_file.cluster
+
+    def find_repairs(
+        self, plan: Plan, cluster: Cluster, model: Model, job: Job, prediction: Prediction
+    ) -> tuple[Repair, ...]:
+        """Return one repair of what does not fit."""
+        del plan, cluster, model, job
+        repair = Repair(change="micro-batch 1", effect="", step_time=2.0, peak_memory=1e9, slower_by=0.25)
+        return () if prediction.fits else (repair,)
 
     def runs_on(self, plan: Plan, cluster: Cluster) -> tuple[str, ...]:
         """Return one framework."""

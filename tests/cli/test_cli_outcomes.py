@@ -284,6 +284,29 @@ def test_a_plan_is_explained(run: Planner, pipeline: Pipeline, plan_file: str) -
     assert value["why_not"][0]["constraint"] == "tp=8"
 
 
+def test_a_plan_can_be_checked_at_another_headroom(run: Planner, plan_file: str) -> None:
+    """The limit is that of --headroom; a plan that no longer fits names a repair, one that is nearly full is warned of.
+
+    The stub has no checks: exit code and problems are those of other tests.
+    """
+
+    def judged(share: str) -> dict[str, object]:
+        file: dict[str, object] = json.loads(run("check", plan_file, "--headroom", share, "--format", "json").stdout)[
+            "files"
+        ][0]
+        return file
+
+    loose, tight = judged("10%"), judged("0.9")
+    assert (loose["repairs"], loose["warnings"]) == ([], [])
+    assert [repair["change"] for repair in tight["repairs"]] == ["micro-batch 1"]  # type: ignore[attr-defined]
+    stages = [file["prediction"]["stages"][0] for file in (loose, tight)]  # type: ignore[index]
+    assert stages[1]["memory_limit_bytes"] == pytest.approx(stages[0]["memory_limit_bytes"] / 9)
+    text = run("check", plan_file, "--headroom", "0.9").stdout
+    assert "what would help, cheapest first" in text
+    assert "+25.0%" in text
+    assert run("check", plan_file, "--headroom", "2").exit_code == 2
+
+
 def test_what_plan_prints_can_be_checked(run: Planner, pipeline: Pipeline) -> None:
     """`planner plan --format json | planner check -` works, and so does YAML."""
     for form in ("json", "yaml"):

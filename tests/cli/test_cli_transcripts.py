@@ -30,6 +30,10 @@ COMMANDS = {
         f"{PLANNER} predict 8x8:h100-sxm-80gb model_specs/llama-3-8b.json"
         " --layout tp=2,cp=4,cp_comm_type=a2a,pp=2,gbs=16,seq=131072,recompute=full"
     ),
+    "predict-repairs": (
+        f"{PLANNER} predict 4x8:h100-sxm-80gb model_specs/llama-3-70b.json --optimizer adam-bf16-pure"
+        " --layout tp=1,pp=8,dp=4,mbs=4,gbs=128,seq=512"
+    ),
     "wrong-context": (
         f"{PLANNER} predict 2x8:h100-sxm-80gb model_specs/llama-3-8b.json --layout tp=2,cp=8,cp_comm_type=a2a,seq=32768"
     ),

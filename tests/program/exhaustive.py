@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from builders import Planning
 from planner.costs.hop import StageEnd, hop_time
+from planner.costs.peaks import peak_memory
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
     backward_time,
     forward_time,
     layer_costs,
-    stage_memory,
     stage_terms,
     sync_time,
 )
@@ -445,7 +445,7 @@ class Exhaustive:
         parts = []
         for policy in ("none", "selective"):
             terms = self._terms(setting, index, policy, first, last)
-            memory = sum(size for _, size in stage_memory(terms, layers, recomputed, held / chunks))
+            memory = peak_memory(terms, layers, recomputed, held / chunks)
             admitted = {
                 "any": (recomputed <= layers) & (recomputed % chunks == 0),
                 policy: recomputed == 0 * layers,

@@ -9,7 +9,7 @@ import pytest
 from cases import allowance, judge, largest_allowance, optimum, searched
 from exhaustive import Exhaustive, Plans, packs
 
-from builders import cluster, drawn, group, job, model, planning
+from builders import Planning, cluster, drawn, group, job, model, planning
 from planner.checks import Context, run_checks
 from planner.checks.frameworks import refusals
 from planner.costs import PlanCost, plan_cost
@@ -153,6 +153,38 @@ def test_optimum_with_context_degrees(seed: int, target: bool) -> None:
         context = Context(plan=plan, cluster=asked.cluster, model=asked.model, job=asked.job, stages=costs.stages)
         assert not run_checks(context), plan
         assert asked.target is None or not refusals(plan, asked.target, asked.cluster)
+
+
+EAGER = range(6000, 6030)
+
+
+def eager(seed: int, temporaries: int = 12) -> Planning:
+    """Return a random problem whose optimizer makes temporaries [bytes a parameter]."""
+    asked = drawn(seed, most_devices=6, most_layers=5)
+    return replace(asked, framework=replace(asked.framework, update_temporary_bytes=temporaries))
+
+
+@pytest.mark.parametrize("seed", EAGER)
+def test_optimum_where_the_optimizer_may_be_the_peak(seed: int) -> None:
+    """The best plan is as good as the best of all plans whose largest peak fits; every plan met passes the checks."""
+    asked = eager(seed)
+    best, result = Exhaustive(asked).optimum / NANOSECOND, searched(asked)
+    found = min((found.objective for found in result.found), default=np.inf)
+    assert found == pytest.approx(best, rel=1e-9, abs=largest_allowance(asked))
+    for one in result.found:
+        plan = decode(asked.space, one)
+        costs = plan_cost(plan, asked.cluster, asked.model, asked.job, asked.framework)
+        context = Context(plan=plan, cluster=asked.cluster, model=asked.model, job=asked.job, stages=costs.stages)
+        assert not run_checks(context), plan
+
+
+def test_the_peak_of_the_optimizer_decides() -> None:
+    """Among these problems are some whose optimum is slower for the temporaries, or gone."""
+
+    def best(asked: Planning) -> float:
+        return min((found.objective for found in searched(asked).found), default=np.inf)
+
+    assert any(best(eager(seed)) > 1.01 * best(eager(seed, temporaries=0)) for seed in EAGER)
 
 
 def test_both_forms_of_context_parallelism_win() -> None:

@@ -75,6 +75,8 @@ def test_times_sum_to_the_step(small: Case) -> None:
     assert abs(sum(prediction["time"].values()) / prediction["step_time_s"] - 1) < 1e-9
     stage = prediction["stages"][0]
     assert abs(sum(stage["memory"].values()) / stage["peak_memory_bytes"] - 1) < 1e-9
+    assert stage["peaks"][stage["peak_at"]] == max(stage["peaks"].values()) == stage["peak_memory_bytes"]
+    assert stage["pressure"] == stage["peak_memory_bytes"] / (80 * 2**30)
 
 
 def test_a_prediction_has_its_problems(small: Case) -> None:

@@ -102,7 +102,7 @@ def test_an_explanation_compares(small: Case) -> None:
 def test_no_plan_says_what_binds_and_what_would_help() -> None:
     """By how much it misses, what would help, and the counted rejections, the most frequent first."""
     counted = {"tp=16 does not divide 8 kv heads": 212, "memory": 1000}
-    repair = Repair(change="--headroom 0.05", effect="leaves 4 GiB less free", step_time=3.5)
+    repair = Repair(change="--headroom 0.05", effect="leaves 4 GiB less free", step_time=3.5, peak_memory=4 * GIB)
     text = no_plan_text(NoFeasiblePlan("memory binds", counted, SHORTAGE, [repair]))
     assert text.index("1,000  memory") < text.index("212  tp=16")
     assert "3.0 GiB in stage 2 of 8 on a100" in text

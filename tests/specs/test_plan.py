@@ -47,7 +47,14 @@ PLAN = Plan(
 )
 CERTIFICATE = Certificate(objective=2.0, lower_bound=1.9, replay_lower_bound=1.8)
 STAGE = StagePrediction(
-    forward=0.1, backward=0.2, sync=0.0, memory=(("weights", 1e9),), memory_limit=2e9, device_memory=3e9, in_flight=1
+    forward=0.1,
+    backward=0.2,
+    sync=0.0,
+    memory=(("weights", 1e9),),
+    peaks=(("forward_backward", 1e9),),
+    memory_limit=2e9,
+    device_memory=3e9,
+    in_flight=1,
 )
 PREDICTION = Prediction(
     step_time=2.1,

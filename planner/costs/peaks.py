@@ -1,0 +1,76 @@
+"""The three peaks of a stage's memory: its passes, the optimizer making its states, and every later optimizer step.
+
+The optimizer runs when no activation is held. Its temporaries are the framework's (`update_temporary_bytes`): fused
+Adam has none, torch's foreach Adam needs as much as the fp32 parameters (PyTorch documentation, torch.optim.Adam).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from planner.costs.stage import StageTerms, stage_memory
+from planner.domain.model import Number
+from planner.domain.prediction import FORWARD_BACKWARD, OPTIMIZER_CREATION, OPTIMIZER_STEP
+from planner.units import Bytes, choose, larger
+
+Parts = tuple[tuple[str, Bytes], ...]
+"""[bytes] by part."""
+
+
+def optimizer_memory(terms: StageTerms, num_layers: Number, *, creation: bool) -> Parts:
+    """Return the memory [bytes] of a stage by part while the optimizer steps, at `creation` for the first time.
+
+    Both hold weights, states and temporaries; gradients are missing at creation where the framework makes its states
+    before them.
+    """
+    gradients = num_layers * terms.gradients_layer + terms.gradients_edge
+    return (
+        ("weights", num_layers * terms.weights_layer + terms.weights_edge),
+        ("gradients", gradients * terms.created_gradients if creation else gradients),
+        ("optimizer", num_layers * terms.optimizer_layer + terms.optimizer_edge),
+        ("update_temporaries", num_layers * terms.temporary_layer + terms.temporary_edge),
+        ("outside_allocator", terms.outside),
+    )
+
+
+def stage_peaks(
+    terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number
+) -> tuple[tuple[str, Parts], ...]:
+    """Return the memory [bytes] of a stage by part at each of its peaks, in the order in which a run meets them."""
+    return (
+        (FORWARD_BACKWARD, stage_memory(terms, num_layers, num_recomputed, in_flight)),
+        (OPTIMIZER_CREATION, optimizer_memory(terms, num_layers, creation=True)),
+        (OPTIMIZER_STEP, optimizer_memory(terms, num_layers, creation=False)),
+    )
+
+
+def peak_memory(terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number) -> Bytes:
+    """Return the largest peak [bytes] of a stage."""
+    peaks = stage_peaks(terms, num_layers, num_recomputed, in_flight)
+    return reduce(larger, [total(parts) for _, parts in peaks])
+
+
+def optimizer_peak(terms: StageTerms, num_layers: Number) -> Bytes:
+    """Return the larger peak [bytes] of the optimizer, which recompute does not lower."""
+    return larger(*(total(optimizer_memory(terms, num_layers, creation=creation)) for creation in (True, False)))
+
+
+def largest(peaks: Iterable[Parts]) -> Parts:
+    """Return the parts of the peak whose sum is largest, the first of equal ones; elementwise where they are arrays.
+
+    A part that a peak does not have is zero in it.
+    """
+    found = [dict(parts) for parts in peaks]
+    names = list(dict.fromkeys(name for parts in found for name in parts))
+    best, most = found[0], total(found[0].items())
+    for other in found[1:]:
+        size = total(other.items())
+        best = {name: choose(size > most, other.get(name, 0.0), best.get(name, 0.0)) for name in names}
+        most = larger(most, size)
+    return tuple((name, best.get(name, 0.0)) for name in names)
+
+
+def total(parts: Iterable[tuple[str, Bytes]]) -> Bytes:
+    """Return the sum [bytes] of parts."""
+    return sum((size for _, size in parts), start=0.0)
