@@ -1,8 +1,10 @@
 """Bounded fits of few constants: the mean absolute logarithm of predicted / measured, and a penalty for leaving priors.
 
-Iteratively reweighted least squares: in the logarithms the step times are smooth, and |r| lies below the parabola
-(r^2 / |r0| + |r0|) / 2 that touches it at r0, so that each step solves a small linear system. Several fits to parts of
-the same runs advance together, one evaluation of the model for all of them.
+With r = log(predicted / measured), b its mean size after a fit, and x the logarithms of the factors, what is minimised
+is mean |r| + A b / (2 n) sum (x / s)^2: the posterior of n / A runs whose errors are Laplace's, of scale b, so that
+noisy runs move the constants less. A first fit with a usual b tells b. Each is iteratively reweighted least squares:
+|r| lies below the parabola (r^2 / |r0| + |r0|) / 2 that touches it at r0, so that a step solves a small linear system.
+Several fits to parts of the same runs advance together, one evaluation of the model for all of them.
 """
 
 from __future__ import annotations
@@ -11,20 +13,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-SPREAD = 1.0
-"""[-] weighs the priors against the runs: 0.1, the mean absolute logarithm that a good fit leaves, would be right for
-runs that err independently. Runs of one series err alike, so that ten of them tell as much as one: on public runs 1.0
-costs nothing where constants are well determined, and halves the harm on unlike models where they are not."""
-LEAST_RESIDUAL = 1e-3
-"""[-] below which residuals weigh alike: runs repeat no better."""
+ALIKE = 10
+"""[runs] that tell as much as one that errs independently of the others: runs of one series err alike. On public runs
+this costs little where constants are well determined, and halves the harm on unlike models where they are not."""
+USUAL_ERROR = 0.1
+"""[-] mean size of r at first."""
+LEAST_ERROR = 0.03
+"""[-] mean size of r of the best of models: few runs that happen to agree are not believed more than that."""
+LEAST_RESIDUAL = 0.01
+"""[-] below which residuals weigh alike: runs repeat no better, and a run that is met must not hold the others."""
 DIFFERENCE = 1e-3
 """[-] of a logarithm, for slopes."""
-SHARES = (1.0, 0.5, 0.25, 0.125, 0.03)
-"""[-] of a step that are tried; the best is taken."""
+SHARES = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.06)
+"""[-] of a step that are tried, of which the best is taken; the parabolas lie above, so that steps are short."""
 STEP_MAX = 0.5
 """[-] of a logarithm: beyond it a slope says little."""
 STEPS = 40
-TOLERANCE = 1e-5
+TOLERANCE = 1e-4
 """[-] improvement below which a fit has ended."""
 
 
@@ -47,33 +52,45 @@ def optimum(problem: Problem) -> Any:
     """Return the logarithms of the factors of each fit, (fits, constants), beginning at the priors."""
     import numpy as np
 
-    at = np.zeros((len(problem.parts), len(problem.deviations)))
-    values = _objective(problem, problem.errors(at), at)
-    shares = np.array(SHARES)[:, None]
+    fits = len(problem.parts)
+    at = _descended(problem, np.zeros((fits, len(problem.deviations))), np.full(fits, USUAL_ERROR))
+    left = (abs(problem.errors(at)) * problem.parts).sum(axis=1) / problem.parts.sum(axis=1)
+    return _descended(problem, at, np.maximum(left, LEAST_ERROR))
+
+
+def objective(problem: Problem, errors: Any, at: Any, scale: Any) -> Any:
+    """Return what is minimised, (fits, tries), of errors (fits, tries, rows) at (fits, tries, constants).
+
+    Args:
+        problem: the fits.
+        errors: r.
+        at: x.
+        scale: b of each fit, (fits,).
+
+    """
+    sizes = problem.parts.sum(axis=1)[:, None]
+    misfit = (abs(errors) * problem.parts[:, None, :]).sum(axis=2) / sizes
+    return misfit + ALIKE * scale[:, None] / (2 * sizes) * ((at / problem.deviations) ** 2).sum(axis=2)
+
+
+def _descended(problem: Problem, at: Any, scale: Any) -> Any:
+    """Return the points (fits, constants) to which steps from `at` lead."""
+    import numpy as np
+
+    fits, shares = np.arange(len(at)), np.array((0.0, *SHARES))[:, None]
     for _ in range(STEPS):
-        steps = _steps(problem, at)
+        steps = _steps(problem, at, scale)
         tries = np.clip(at[:, None, :] + shares * steps[:, None, :], problem.low, problem.high)
-        errors = problem.errors(tries.reshape(-1, at.shape[1]))
-        found = _objective(problem, errors.reshape(*tries.shape[:2], -1), tries)
-        best = found.argmin(axis=1)
-        fits = np.arange(len(at))
-        better = found[fits, best] < values - TOLERANCE
-        if not better.any():
+        errors = problem.errors(tries.reshape(-1, at.shape[1])).reshape(*tries.shape[:2], -1)
+        values = objective(problem, errors, tries, scale)
+        best = values.argmin(axis=1)
+        if (values[fits, best] >= values[:, 0] - TOLERANCE).all():
             break
-        at = np.where(better[:, None], tries[fits, best], at)
-        values = np.where(better, found[fits, best], values)
+        at = tries[fits, best]
     return at
 
 
-def _objective(problem: Problem, errors: Any, at: Any) -> Any:
-    """Return what is minimised, (fits,) of errors (fits, rows), or (fits, tries) of (fits, tries, rows)."""
-    parts = problem.parts if errors.ndim == 2 else problem.parts[:, None, :]
-    sizes = parts.sum(axis=-1)
-    fit = (abs(errors) * parts).sum(axis=-1) / sizes
-    return fit + SPREAD / (2 * sizes) * ((at / problem.deviations) ** 2).sum(axis=-1)
-
-
-def _steps(problem: Problem, at: Any) -> Any:
+def _steps(problem: Problem, at: Any, scale: Any) -> Any:
     """Return the step of each fit, (fits, constants); a constant at a bound that would leave it stays."""
     import numpy as np
 
@@ -88,7 +105,7 @@ def _steps(problem: Problem, at: Any) -> Any:
         residuals = errors[fit, 0, used]
         slopes = ((errors[fit, 1:] - errors[fit, 0]) / signs[fit][:, None])[:, used]
         weighted = slopes / np.maximum(abs(residuals), LEAST_RESIDUAL)
-        prior = SPREAD / problem.deviations**2
+        prior = ALIKE * scale[fit] / problem.deviations**2
         downhill = -(weighted @ residuals + prior * at[fit])
         inside = ((downhill < 0) | (at[fit] < problem.high)) & ((downhill > 0) | (at[fit] > problem.low))
         curvature = weighted @ slopes.T + np.diag(prior)
