@@ -21,8 +21,8 @@ PER_CONSTANT = 10
 FOLDS = 5
 AT_BOUND = 0.02
 """[-] share of a bound, within which of it a value is said to be at it."""
-DIGITS = 4
-"""Of a value that is kept."""
+DIGITS = 3
+"""Of a value that is kept: runs do not tell more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,9 +106,10 @@ def _steps(problem: Problem, at: Any, scale: Any) -> Any:
         slopes = ((errors[fit, 1:] - errors[fit, 0]) / signs[fit][:, None])[:, used]
         weighted = slopes / np.maximum(abs(residuals), LEAST_RESIDUAL)
         prior = ALIKE * scale[fit] / problem.deviations**2
-        downhill = -(weighted @ residuals + prior * at[fit])
+        downhill = -((weighted * residuals).sum(axis=1) + prior * at[fit])
         inside = ((downhill < 0) | (at[fit] < problem.high)) & ((downhill > 0) | (at[fit] > problem.low))
-        curvature = weighted @ slopes.T + np.diag(prior)
+        # Sums of products, not matrix products, whose last digits depend on the number of threads.
+        curvature = (weighted[:, None, :] * slopes).sum(axis=2) + np.diag(prior)
         if inside.any():
             steps[fit, inside] = np.linalg.solve(curvature[np.ix_(inside, inside)], downhill[inside])
     return np.clip(steps, -STEP_MAX, STEP_MAX)

@@ -48,7 +48,7 @@ def calibrate(
     names = _names(device, framework)
     machine = None if cluster is None else _machine(cluster)
     found = calibrated(read_runs(runs), machine, device=names[0], framework=names[1], flagged=flagged)
-    _warn(found.fit)
+    _warn(found.fit, machine)
     if output == STDOUT:
         write_record(found.record, STDOUT, as_json=form is Format.json)
         return
@@ -102,10 +102,13 @@ def _machine(source: str) -> Machine:
     return Machine(origin=source, cluster=cluster, record=record)
 
 
-def _warn(fit: Fit) -> None:
-    """Tell which values are as far from their priors as they may be."""
+def _warn(fit: Fit, machine: Machine | None) -> None:
+    """Tell of another calibration that is replaced, and of values that are as far from their priors as they may be."""
     from planner.cli.inputs import note
 
+    earlier = machine.cluster.calibration if machine else None
+    if earlier and (earlier.framework, earlier.device) != (fit.rows.framework, fit.rows.device):
+        note(f"replaces the calibration on {earlier.rows:,} runs of {earlier.framework} on {earlier.device}")
     for one in fit.constants:
         if one.at_bound:
             note(

@@ -94,6 +94,20 @@ def test_the_given_cluster_keeps_everything_else(run: Planner, runs: str) -> Non
     assert Path("again.yaml").read_bytes() == Path("new.yaml").read_bytes()
 
 
+def test_a_calibration_of_another_device_is_replaced(run: Planner, runs: str, tmp_path: Path) -> None:
+    """It is said, and the other device keeps its efficiency."""
+    Path("base.yaml").write_text(BASE, encoding="utf-8")
+    rows = shapes(12, gpu="h100-sxm-80gb")
+    other = written(tmp_path / "other.csv", rows, [1.1 * time for time in times(rows, {})])
+    assert run("calibrate", other, "--cluster", "base.yaml", "-o", "first.yaml").stderr == ""
+    done = run("calibrate", runs, "--cluster", "first.yaml", "-o", "second.yaml")
+    assert "note: replaces the calibration on 12 runs of megatron on h100-sxm-80gb" in done.stderr
+    first, second = read_cluster("first.yaml"), read_cluster("second.yaml")
+    assert second.groups[0] == first.groups[0] != read_cluster("base.yaml").groups[0]
+    assert second.calibration is not None
+    assert second.calibration.device == "a100-sxm-80gb"
+
+
 @pytest.mark.parametrize(
     ("cluster", "says"),
     [
