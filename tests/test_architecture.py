@@ -26,7 +26,7 @@ THIRD_PARTY = {
     "typer": {"cli"},
     "pydantic": {"specs", "importers"},
     "pydantic_core": {"specs", "importers"},
-    "numpy": {"accuracy", "candidates", "program", "simulate", "costs", "units"},
+    "numpy": {"accuracy", "calibration", "candidates", "program", "simulate", "costs", "units"},
 }
 """Package -> the parts of the planner that may import it. What is not listed may be imported nowhere."""
 

@@ -42,7 +42,7 @@ def objective(asked: Planning) -> float:
 def profile(asked: Planning):  # type: ignore[no-untyped-def] # noqa: ANN201
     """Let the pipeline use the problem's own framework."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning_pipeline, "find_framework", lambda _: asked.framework)
+        patch.setattr(planning_pipeline, "framework_on", lambda *_: asked.framework)
         yield
 
 

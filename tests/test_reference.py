@@ -32,6 +32,7 @@ RUNS = {
     ),
     "check": (f"{PLAN} -o - | planner check - --format json", 0),
     "accuracy": ("planner accuracy tests/accuracy/data/sample.csv --format json", 0),
+    "calibrate": ("planner calibrate tests/accuracy/data/korthikanti2022_selective_recompute.csv --format json", 0),
     "explain": (f"{PLAN} -o - | planner explain - --why-not 'pp = 1' --format json", 0),
 }
 """What is run -> (command, exit code); together they print every key."""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli import accuracy, check, explain, importing, plan, predict, schema, show
+from planner.cli import accuracy, calibrate, check, explain, importing, plan, predict, schema, show
 from planner.cli.command import INTERRUPTED, Command
 
 __all__ = ["app", "main"]
@@ -30,6 +30,7 @@ app.command("predict", cls=Command)(predict.predict)
 app.command("check", cls=Command)(check.check)
 app.command("explain", cls=Command)(explain.explain)
 app.command("accuracy", cls=Command)(accuracy.accuracy)
+app.command("calibrate", cls=Command)(calibrate.calibrate)
 app.add_typer(show.app, name="show")
 app.command("schema", cls=Command)(schema.schema)
 app.add_typer(importing.app, name="import")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from planner.domain.calibration import Calibration
 from planner.domain.plan import Strategy
 from planner.domain.precision import PRECISIONS
 from planner.domain.profile import LayerProfile
@@ -187,6 +188,8 @@ class Cluster:
     groups: tuple[DeviceGroup, ...]
     links: tuple[GroupLink, ...] = ()
     """One for each pair of groups that has a link of its own; other pairs use the slower of their networks."""
+    calibration: Calibration | None = None
+    """What measured runs say of it; None if it was not calibrated."""
 
     @property
     def num_devices(self) -> int:

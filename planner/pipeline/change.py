@@ -15,8 +15,8 @@ from planner.domain.plan import Plan
 from planner.errors import Repair
 from planner.pipeline.judge import SOUND
 from planner.simulate import predict
+from planner.specs.calibration import framework_on
 from planner.specs.catalog import devices
-from planner.specs.catalog import framework as find_framework
 from planner.units import GIB
 
 
@@ -50,7 +50,7 @@ def repaired(
         return None
     if runs_on is not None and refusals(plan, runs_on, cluster):
         return None
-    costs = plan_cost(plan, cluster, model, job, find_framework(job.framework))
+    costs = plan_cost(plan, cluster, model, job, framework_on(cluster, job.framework))
     if run_checks(replace(context, stages=costs.stages)):
         return None
     prediction = predict(plan, costs, cluster, model, job)

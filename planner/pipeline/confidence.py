@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.domain.cluster import Cluster
-from planner.domain.confidence import Confidence, HeldOut, Interval, Spread, TrackRecord
+from planner.domain.confidence import Confidence, HeldOut, Interval, MeasuredRuns, Spread, TrackRecord, chip
 from planner.domain.job import Job
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
@@ -22,9 +22,16 @@ def with_confidence(prediction: Prediction, plan: Plan, cluster: Cluster, job: J
 def confidence(plan: Plan, prediction: Prediction, cluster: Cluster, job: Job, record: TrackRecord) -> Confidence:
     """Return how far a prediction can be trusted, by a record of errors."""
     used = chips(plan, cluster)
-    times, memories = ([(row, getattr(row, part)) for row in record.held_out] for part in ("time", "memory"))
+    calibrated = _calibrated(cluster, job, used)
+    times = [*((row, row.time) for row in calibrated), *((row, row.time) for row in record.held_out)]
+    memories = [(row, row.memory) for row in record.held_out]
     own, _ = _nearest(times, job.framework, used)
-    reasons = doubts(plan, prediction, cluster, job, record.measured)
+    mine = [
+        MeasuredRuns(profile=row.profile, chip=row.chip, precision=job.precision, rows=row.time.rows)
+        for row in calibrated
+        if row.time
+    ]
+    reasons = doubts(plan, prediction, cluster, job, (*record.measured, *mine))
     if own is None and job.framework in {runs.profile for runs in record.measured}:
         reasons = (*reasons, f"too few runs of {job.framework} were held out to tell its errors")
     return Confidence(
@@ -34,6 +41,17 @@ def confidence(plan: Plan, prediction: Prediction, cluster: Cluster, job: Job, r
         peak_memory=_interval(prediction.peak_memory, memories, job.framework, used),
         low=reasons,
     )
+
+
+def _calibrated(cluster: Cluster, job: Job, used: Sequence[str]) -> list[HeldOut]:
+    """Return the cross-validated errors of the cluster's own runs, where they are about this prediction."""
+    found = cluster.calibration
+    if found is None or found.framework != job.framework or list(used) != [chip(found.device)]:
+        return []
+    p10, p50, p90 = found.residuals
+    error = found.error_cross_validated
+    spread = Spread(rows=found.rows, mape=error.mape, median_ape=error.median, p10=p10, p50=p50, p90=p90)
+    return [HeldOut(profile=found.framework, chip=chip(found.device), time=spread, memory=None)]
 
 
 Spreads = Sequence[tuple[HeldOut, Spread | None]]

@@ -15,6 +15,7 @@ from planner.domain.prediction import Prediction
 from planner.errors import Problem, SpecError
 from planner.pipeline.confidence import with_confidence
 from planner.simulate import predict
+from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
 from planner.specs.catalog import frameworks
 from planner.specs.plan import PlanFile
@@ -35,7 +36,7 @@ def predict_plan(plan: Plan, cluster: Cluster, model: Model, job: Job) -> tuple[
     unpriceable = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job), names=SOUND)
     if unpriceable:
         raise SpecError(unpriceable)
-    costs = plan_cost(plan, cluster, model, job, find_framework(job.framework))
+    costs = plan_cost(plan, cluster, model, job, framework_on(cluster, job.framework))
     problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
     return with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, job), problems
 

@@ -16,6 +16,7 @@ from planner.errors import Repair
 from planner.parallelism import AXES
 from planner.pipeline.change import Change, larger_devices, repaired
 from planner.report.problems import spans
+from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
 
 MOST = 5
@@ -68,7 +69,7 @@ def _kinds(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Iterator[Ite
 
 def _more_recompute(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Iterator[tuple[str, Plan]]:
     """Yield the plan with the fewest recomputed layers that suffice in each stage, as many in every stage, and all."""
-    framework = find_framework(job.framework)
+    framework = framework_on(cluster, job.framework)
     limits = [cluster.group(stage.group).device.memory * (1 - job.headroom) for stage in plan.stages]
     stages = list(plan.stages)
     growing = True

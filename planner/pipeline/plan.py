@@ -20,6 +20,7 @@ from planner.pipeline.finalists import Finalist, choose, lost_because
 from planner.pipeline.references import find_references
 from planner.pipeline.repairs import explain_infeasible
 from planner.simulate import predict
+from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
 from planner.units import NANOSECOND
 
@@ -45,7 +46,7 @@ def make_plan(
         KeyboardInterrupt: interrupted before a plan was found.
 
     """
-    framework = find_framework(job.framework)
+    framework = framework_on(cluster, job.framework)
     target = find_framework(job.target) if job.target else None
     if unlike := other_profiles(cluster.groups, model, job):
         raise SpecError(unlike)

@@ -16,6 +16,7 @@ from planner.errors import NoFeasiblePlan, NoPlanInTime, Shortage
 from planner.parallelism import AXES
 from planner.pipeline.change import Change, larger_devices, repaired
 from planner.simulate import predict
+from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
 
 ROUGH_GAP = 0.2
@@ -32,7 +33,7 @@ HEADROOM_MIN = 0.02
 
 def explain_infeasible(error: NoFeasiblePlan, cluster: Cluster, model: Model, job: Job) -> NoFeasiblePlan:
     """Return `error` with the shortage of the plan that comes closest, and what would make a plan possible."""
-    framework = find_framework(job.framework)
+    framework = framework_on(cluster, job.framework)
     target = find_framework(job.target) if job.target else None
     rough = replace(job, gap=max(job.gap, ROUGH_GAP), time_limit=0.0)
     # Where memory is not the trouble, larger devices are no remedy.
@@ -139,7 +140,7 @@ def _changes(
 def _fits(cluster: Cluster, model: Model, job: Job, target: Framework | None) -> bool:
     """Tell whether any plan exists."""
     any_plan = replace(job, gap=ANY_GAP)
-    return _rough_plan(cluster, model, any_plan, find_framework(job.framework), target) is not None
+    return _rough_plan(cluster, model, any_plan, framework_on(cluster, job.framework), target) is not None
 
 
 def _more_nodes(cluster: Cluster, model: Model, job: Job, target: Framework | None) -> Cluster | None:

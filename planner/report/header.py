@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.domain.calibration import Calibration
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
 from planner.domain.model import Model
-from planner.report.figures import count, plural, short
+from planner.report.figures import count, percent, plural, short
 from planner.report.layout import WIDTH, joined, labelled
 
 MARK = "*"
@@ -18,6 +19,7 @@ def header(cluster: Cluster, model: Model, job: Job, defaults: Sequence[str] = (
     """Return what is planned; `defaults` are sentences on the values that nobody chose, each beginning with its key."""
     return [
         *labelled("cluster", _cluster(cluster), width),
+        *(labelled("", calibration_note(cluster.calibration, job.framework), width) if cluster.calibration else []),
         *labelled("model", _model(model), width),
         *labelled("job", _job(job, defaults), width),
         *(line for text in defaults if (reason := _reason(text)) for line in labelled("", reason, width)),
@@ -31,6 +33,16 @@ def _cluster(cluster: Cluster) -> str:
         groups.append(joined(f"{name}{group.num_nodes:,} x {group.devices_per_node} {group.device.name}"))
     title = "" if ":" in cluster.name else f"{cluster.name}, "
     return f"{title}{plural(cluster.num_devices, 'device')} ({', '.join(groups)})"
+
+
+def calibration_note(calibration: Calibration, framework: str = "") -> str:
+    """Return on what a cluster was calibrated, and that this was with another profile than `framework` if it was."""
+    runs = f"calibrated on {plural(calibration.rows, 'run')}"
+    if framework not in {"", calibration.framework}:
+        return f"{runs} of {calibration.framework}; how far off {framework} is, is not known"
+    low, _, high = calibration.residuals
+    error = f"error {percent(calibration.error_cross_validated.mape)}"
+    return f"{runs} of {calibration.framework}, {error}; steps took {low:.2f} to {high:.2f} of what was predicted"
 
 
 def _model(model: Model) -> str:

@@ -9,6 +9,7 @@ from planner.domain.framework import Framework
 from planner.domain.model import Layer, Model
 from planner.domain.optimizer import OptimizerRecipe
 from planner.report.figures import count, gib, plural, rate, seconds, short
+from planner.report.header import calibration_note
 from planner.report.layout import WIDTH, cut, joined, labelled, table, wrapped_rows
 
 
@@ -22,6 +23,7 @@ def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
     lines = [
         *labelled("cluster", cluster.name, width),
         *labelled("total", total, width),
+        *(labelled("", calibration_note(cluster.calibration), width) if cluster.calibration else []),
         "",
         *table(head, groups, right="nodes,devices,GiB,price/h"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from planner.domain.cluster import Cluster, DeviceGroup
 from planner.errors import Problem, SpecError
 from planner.loader import Document, Path, parse
 from planner.specs import catalog
+from planner.specs.calibration import calibration, calibration_record
 from planner.specs.files import read_text
 from planner.specs.kinds import refuse_other_kind
 
@@ -28,12 +30,32 @@ def read_cluster(source: str) -> Cluster:
         SpecError: with every problem and its place.
 
     """
+    return read_written_cluster(source)[0]
+
+
+def read_written_cluster(source: str) -> tuple[Cluster, dict[str, Any]]:
+    """Return the cluster as `read_cluster` does, and the record as it is written, in which names may stay names.
+
+    Raises:
+        SpecError: with every problem and its place.
+
+    """
     if source == "-" or FilePath(source[:200]).exists() or not (_ONE_LINER.fullmatch(source)):
         text, origin = _read(source)
         document = parse(text, origin)
         refuse_other_kind(document, "cluster")
-        return cluster_from_document(document)
-    return _one_liner(source)
+        return cluster_from_document(document), document.value
+    found = _one_liner(source)
+    groups = [
+        {
+            "name": group.name,
+            "device": group.device.name,
+            "nodes": group.num_nodes,
+            "devices_per_node": group.devices_per_node,
+        }
+        for group in found.groups
+    ]
+    return found, {"name": found.name, "groups": groups}
 
 
 def _read(source: str) -> tuple[str, str]:
@@ -113,7 +135,8 @@ def cluster_from_document(document: Document, base: Path = ()) -> Cluster:
     from planner.specs.problems import validate
 
     record: ClusterRecord = validate(ClusterRecord, document, base=base, semantics=rules)
-    return cluster(record, default_name=_stem(document.origin), folder=FilePath(document.origin).parent)
+    found = cluster(record, default_name=_stem(document.origin), folder=FilePath(document.origin).parent)
+    return replace(found, calibration=calibration(record.calibration)) if record.calibration else found
 
 
 def _stem(origin: str) -> str:
@@ -125,4 +148,5 @@ def cluster_record(cluster: Cluster) -> dict[str, Any]:
     """Return a resolved cluster as a plain record that `cluster_from_record` reads back without loss."""
     from planner.specs.cluster_parts import record_of
 
-    return record_of(cluster)
+    calibrated = {"calibration": calibration_record(cluster.calibration)} if cluster.calibration else {}
+    return {**record_of(cluster), **calibrated}

@@ -29,6 +29,8 @@ INTRA_NODE_LATENCY_US = 5.0
 """[1e-6 s] of a link inside a node whose record gives none."""
 INTER_NODE_LATENCY_US = 10.0
 """[1e-6 s] of a link between nodes whose record gives none."""
+MATMUL_EFFICIENCY, ATTENTION_EFFICIENCY = 0.6, 0.4
+"""[-] of a device whose record gives none."""
 HOST_EFFICIENCY = 1.0
 """[-] of a link to the host whose block gives none: such a figure is usually measured."""
 
@@ -49,7 +51,8 @@ def cluster(record: ClusterRecord, default_name: str, folder: Path) -> Cluster:
 
 
 def _group(record: GroupRecord, profile: LayerProfile | None) -> DeviceGroup:
-    row = None if isinstance(record.device, DeviceBlock) else catalog.device_row(record.device)
+    name = record.device.device if isinstance(record.device, DeviceBlock) else record.device
+    row = catalog.device_row(name) if name else None
     device = _device(record.device) if isinstance(record.device, DeviceBlock) else catalog.device(record.device)
     intra_node = _link(record.intra_node or (row.intra_node if row else ""))
     inter_node = record.inter_node or (row.inter_node if row else "")
@@ -72,19 +75,37 @@ def _group(record: GroupRecord, profile: LayerProfile | None) -> DeviceGroup:
 
 
 def _device(block: DeviceBlock) -> Device:
-    peaks = [(rate, getattr(block, f"{rate}_tflops")) for rate in catalog.RATES]
-    shares = [(rate, getattr(block, f"{rate}_efficiency")) for rate in catalog.NARROW_RATES]
-    return Device(
-        name=block.name,
-        memory=block.memory_gib * GIB,
-        memory_bandwidth=block.memory_bandwidth_gbyte_per_s * GBYTE,
-        peak_flops=tuple((rate, peak * TFLOPS) for rate, peak in peaks if peak is not None),
-        matmul_efficiency=block.matmul_efficiency,
-        efficiencies=tuple((rate, share) for rate, share in shares if share is not None),
-        attention_efficiency=block.attention_efficiency,
-        fused_attention=block.fused_attention,
-        vendor=block.vendor or "",
-    )
+    base = catalog.device(block.device) if block.device else None
+    peaks = dict(base.peak_flops if base else ())
+    peaks |= {rate: peak * TFLOPS for rate in catalog.RATES if (peak := getattr(block, f"{rate}_tflops")) is not None}
+    shares = dict(base.efficiencies if base else ())
+    shares |= {
+        rate: share for rate in catalog.NARROW_RATES if (share := getattr(block, f"{rate}_efficiency")) is not None
+    }
+    figures = {
+        "name": block.name,
+        "memory": _times(block.memory_gib, GIB),
+        "memory_bandwidth": _times(block.memory_bandwidth_gbyte_per_s, GBYTE),
+        "matmul_efficiency": block.matmul_efficiency,
+        "attention_efficiency": block.attention_efficiency,
+        "fused_attention": block.fused_attention,
+        "vendor": block.vendor,
+    }
+    given: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
+    given["peak_flops"] = tuple((rate, peaks[rate]) for rate in catalog.RATES if rate in peaks)
+    given["efficiencies"] = tuple((rate, shares[rate]) for rate in catalog.NARROW_RATES if rate in shares)
+    if base:
+        return replace(base, **given)
+    defaults: dict[str, Any] = {
+        "matmul_efficiency": MATMUL_EFFICIENCY,
+        "attention_efficiency": ATTENTION_EFFICIENCY,
+        "fused_attention": True,
+    }
+    return Device(**(defaults | given))
+
+
+def _times(value: float | None, unit: float) -> float | None:
+    return None if value is None else value * unit
 
 
 def _host(block: HostBlock) -> Host:

@@ -2,85 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Field, Tag, model_validator
 
 from planner.domain.precision import PRECISIONS
-from planner.errors import SpecError
 from planner.specs import catalog
-
-
-def whole(value: object) -> object:
-    """Return a float without fraction (``1e3``) as the whole number that it is."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def known(lookup: Callable[[str], object]) -> Callable[[str], str]:
-    """Return a validator of names that `lookup` must know."""
-
-    def check(name: str) -> str:
-        try:
-            lookup(name)
-        except SpecError as error:
-            raise ValueError(error.problems[0].message) from None
-        return name
-
-    return check
-
-
-def block_or_name(value: object) -> str:
-    """Return the tag of the alternative that `value` is written as."""
-    return "<block>" if isinstance(value, (dict, BaseModel)) else "<name>"
-
-
-Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
-Several = Annotated[int, BeforeValidator(whole), Field(ge=2, le=10**9)]
-Positive = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
-Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-Share = Annotated[float, Field(gt=0, le=1)]
-Switch = Discriminator(block_or_name)
-
-
-class Record(BaseModel):
-    """The base of all records: unknown keys are problems, and text is never taken for a number."""
-
-    # Deferred, because only the outermost record needs its validator built, and building costs start-up time.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=())
-
-
-def one_rate(record: Any, *names: str) -> None:
-    """Demand exactly one of the keys `names`."""
-    given = [name for name in names if getattr(record, name) is not None]
-    if not given:
-        raise ValueError(f"gives no rate; add {' or '.join(names)}")
-    if len(given) > 1:
-        raise ValueError(f"gives its rate {len(given)} times, as {' and '.join(given)}; keep one")
+from planner.specs.record import Amount, Count, Positive, Record, Several, Share, Switch, Text, known, one_rate
 
 
 class DeviceBlock(Record):
-    """A device given in full."""
+    """A device: a row of the catalogue with changes, or figures of its own."""
 
-    name: Text
-    memory_gib: Positive = Field(description="[2^30 bytes] device memory as the driver reports it.")
-    memory_bandwidth_gbyte_per_s: Positive = Field(description="[10^9 bytes/s] peak of the device memory.")
+    name: Text | None = None
+    device: Annotated[str, AfterValidator(known(catalog.device))] | None = Field(
+        None, description="Row of the catalogue, which the other keys change."
+    )
+    memory_gib: Positive | None = Field(None, description="[2^30 bytes] device memory as the driver reports it.")
+    memory_bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] peak of the device memory.")
     bf16_tflops: Positive | None = Field(None, description="[10^12 FLOP/s] dense peak; leave out if not supported.")
     fp16_tflops: Positive | None = None
     fp32_tflops: Positive | None = None
     fp8_tflops: Positive | None = None
     fp4_tflops: Positive | None = None
-    matmul_efficiency: Share = Field(0.6, description="[-] share of the peak that large products reach in training.")
+    matmul_efficiency: Share | None = Field(
+        None, description="[-] share of the peak that large products reach in training; default 0.6."
+    )
     fp8_efficiency: Share | None = Field(None, description="[-] the same in fp8; default that of the other precisions.")
     fp4_efficiency: Share | None = Field(None, description="[-] the same in fp4; default that of the other precisions.")
-    attention_efficiency: Share = Field(0.4, description="[-] share of the 16-bit peak of the attention kernel.")
-    fused_attention: bool = Field(True, description="Whether a fused (flash) attention kernel exists.")
+    attention_efficiency: Share | None = Field(
+        None, description="[-] share of the 16-bit peak of the attention kernel; default 0.4."
+    )
+    fused_attention: bool | None = Field(
+        None, description="Whether a fused (flash) attention kernel exists; default true."
+    )
     vendor: Text | None = Field(None, description="Whose communication library the device speaks, such as nvidia.")
 
     @model_validator(mode="after")
-    def has_a_peak(self) -> DeviceBlock:
-        """Demand at least one precision."""
+    def is_whole(self) -> DeviceBlock:
+        """Demand all that a device needs, unless the catalogue has it."""
+        if self.device is not None:
+            return self
+        needed = ("name", "memory_gib", "memory_bandwidth_gbyte_per_s")
+        if missing := [key for key in needed if getattr(self, key) is None]:
+            raise ValueError(f"lacks {', '.join(missing)}; add what is missing, or device: a row of the catalogue")
         if not any(getattr(self, f"{rate}_tflops") for rate in catalog.RATES):
             raise ValueError(
                 "gives no peak rate; add bf16_tflops, fp16_tflops or fp32_tflops (dense, without sparsity)"
@@ -253,9 +218,58 @@ class GroupLinkRecord(Record):
         return self
 
 
+class ErrorBlock(Record):
+    """The size of predicted / measured - 1 over runs."""
+
+    mape: Amount = Field(description="[-] mean.")
+    median: Amount = Field(description="[-]")
+
+
+class ConstantsBlock(Record):
+    """Constants of a framework's profile on this machine, those that were fitted."""
+
+    launch_floor_us: Positive | None = Field(None, description="[1e-6 s] to launch the forward pass of a layer.")
+    elementwise: Positive | None = Field(None, description="[-] factor on memory-bound passes over the hidden size.")
+    elementwise_inner: Positive | None = Field(None, description="[-] the same inside attention and feed-forward.")
+    softmax_bytes: Positive | None = Field(None, description="[bytes] per score where attention is not fused.")
+
+
+class PriorsBlock(Record):
+    """Efficiencies of device and network before they were fitted."""
+
+    matmul_efficiency: Share | None = None
+    fp8_efficiency: Share | None = None
+    fp4_efficiency: Share | None = None
+    inter_node_efficiency: Share | None = None
+
+
+class QuantilesBlock(Record):
+    """Percentiles of measured / predicted."""
+
+    p10: Positive
+    p50: Positive
+    p90: Positive
+
+
+class CalibrationBlock(Record):
+    """What measured runs say of the machine, as `planner calibrate` writes it."""
+
+    framework: Annotated[str, AfterValidator(known(catalog.framework))] = Field(description="Whose profile changes.")
+    device: Text = Field(description="Name of the device that was measured.")
+    rows: Count = Field(description="Runs that were used.")
+    runs: Text = Field(description="Digest of these runs.")
+    constants: ConstantsBlock
+    priors: PriorsBlock
+    error_before: ErrorBlock
+    error_after: ErrorBlock = Field(description="On the runs that were used.")
+    error_cross_validated: ErrorBlock = Field(description="On runs that were not used for the fit.")
+    residuals: QuantilesBlock
+
+
 class ClusterRecord(Record):
     """Groups of devices and what connects them."""
 
     name: Text | None = None
     groups: list[GroupRecord] = Field(min_length=1)
     links: list[GroupLinkRecord] = Field([], description="Of pairs of groups that have a link of their own.")
+    calibration: CalibrationBlock | None = Field(None, description="Written by `planner calibrate`.")

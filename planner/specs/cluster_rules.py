@@ -27,6 +27,7 @@ def rules(value: Any) -> Iterator[Found]:
         yield from _tiers(index, group)
         yield from measured_rules(index, group)
     yield from _shared(value, groups)
+    yield from _calibrated(value, groups)
 
 
 def name_of(group: dict[str, Any]) -> str:
@@ -34,7 +35,7 @@ def name_of(group: dict[str, Any]) -> str:
     own, device = group.get("name"), group.get("device")
     if isinstance(own, str):
         return own
-    name = device.get("name") if isinstance(device, dict) else device
+    name = (device.get("name") or device.get("device")) if isinstance(device, dict) else device
     return (_row_name(name) or name) if isinstance(name, str) and own is None else ""
 
 
@@ -94,11 +95,12 @@ def _links_known(value: Any, names: list[str]) -> Iterator[Found]:
 def _networks(index: int, group: dict[str, Any], *, several: bool) -> Iterator[Found]:
     """Demand a link inside the node, and one between the nodes where there are several."""
     device = group.get("device")
-    row = _row(device)
-    if not row and not isinstance(device, dict):
+    name = device.get("device") if isinstance(device, dict) else device
+    row = _row(name)
+    if not row and (name is not None or not isinstance(device, dict)):
         return
     here = ("groups", index)
-    who = device if isinstance(device, str) else "a device given in full"
+    who = name if isinstance(name, str) else "a device given in full"
     if group.get("intra_node") is None and not (row and row.intra_node):
         yield (*here, "intra_node"), f"is missing, and no link is usual for {who}; add a link's name or a block"
     nodes = group.get("nodes", 1)
@@ -154,3 +156,17 @@ def _shared(value: Any, groups: list[tuple[int, dict[str, Any]]]) -> Iterator[Fo
                 ("links", at, "transport"),
                 "node is of groups that share nodes; give both the same shared_nodes, or write rdma or tcp",
             )
+
+
+def _calibrated(value: Any, groups: list[tuple[int, dict[str, Any]]]) -> Iterator[Found]:
+    """Demand that the device of a calibration is that of a group."""
+    block = value.get("calibration") if isinstance(value, dict) else None
+    name = block.get("device") if isinstance(block, dict) else None
+    names = [_device_name(group.get("device")) for _, group in groups]
+    if isinstance(name, str) and name not in names:
+        yield ("calibration", "device"), f"no group has the device {name!r}{nearest(name, [n for n in names if n])}"
+
+
+def _device_name(device: object) -> str:
+    """Return the name of a device as written, in the catalogue's spelling; empty if it cannot be told."""
+    return name_of({"device": device})

@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from planner.domain.precision import PRECISIONS
 from planner.specs import catalog
-from planner.specs.cluster_record import Amount, Count, Positive, Record, Text, known, whole
 from planner.specs.problems import nearest, shown
+from planner.specs.record import Amount, Count, Positive, Record, Text, known, whole
 
 Framework = Annotated[
     str, AfterValidator(known(catalog.framework)), AfterValidator(lambda name: catalog.framework(name).name)

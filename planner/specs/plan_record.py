@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from planner.specs.cluster_record import Count, Record, Text, whole
+from planner.specs.record import Count, Record, Text, whole
 
 Index = Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)]
 Figure = Annotated[float, Field(allow_inf_nan=False)]

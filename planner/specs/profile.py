@@ -79,9 +79,10 @@ def _names(group: GroupRecord) -> tuple[str, ...]:
     """Return what a profile may call the device of a group."""
     if group.profile and group.profile.device:
         return (group.profile.device,)
-    if not isinstance(group.device, str):
-        return (group.device.name,)
-    row = catalog.device_row(group.device)
+    name = group.device if isinstance(group.device, str) else group.device.device
+    if name is None:
+        return tuple(filter(None, [getattr(group.device, "name", None)]))
+    row = catalog.device_row(name)
     return (row.device.name, *row.aliases)
 
 

@@ -162,7 +162,7 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
     (
         "schedule",
         stage(0, recompute="all"),
-        "stages[0].recompute: is all; must be one of none, selective, op (num_recomputed layers are recomputed in full)",
+        "stages[0].recompute: is all; must be one of none, selective, op (num_recomputed layers are recomputed in full)",  # noqa: E501
         stage(0, recompute="selective"),
     ),
     (

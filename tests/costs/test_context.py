@@ -161,7 +161,7 @@ def test_gradients_are_exchanged_over_replicas_and_context() -> None:
 
 
 def test_a_stage_hands_over_each_token_once() -> None:
-    """32,768 x 4,096 x 2 bytes leave tp 2 x cp 4 on eight rails, and so do they tp 8; scattered or cut with the norms."""
+    """32,768 x 4,096 x 2 bytes leave tp 2 x cp 4 on eight rails, and so do they tp 8, whoever scatters them."""
     first, second = (
         hop_time(end, end, CLUSTER, llama(), job(), MEGATRON, 1)
         for end in (StageEnd(group=group(), strategy=strategy(*cut), num_replicas=1) for cut in ((2, 4), (8, 1)))

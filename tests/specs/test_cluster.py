@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,31 @@ def test_units_and_defaults(tmp_path: Path) -> None:
     assert own.inter_node.latency == pytest.approx(3.3e-6)
     assert own.mtbf_hours == 1e4
     assert (own.nodes, old.nodes) == ("box", "box")
+
+
+def test_a_device_may_be_a_row_of_the_catalogue_with_changes(tmp_path: Path) -> None:
+    """What the block does not say is the catalogue's, the usual links included."""
+    changes = "{device: H100-80GB, matmul_efficiency: 0.5, fp8_efficiency: 0.4, fp4_tflops: 1, fused_attention: false}"
+    text = f"groups:\n- device: {changes}\n  nodes: 2\n  devices_per_node: 8\n"
+    group, row = read(tmp_path, text).groups[0], catalog.device_row("h100-sxm-80gb")
+    assert group.name == "h100-sxm-80gb"
+    assert group.device == replace(
+        row.device,
+        matmul_efficiency=0.5,
+        efficiencies=(("fp8", 0.4),),
+        peak_flops=(*row.device.peak_flops, ("fp4", 1e12)),
+        fused_attention=False,
+    )
+    assert (group.intra_node, group.inter_node.name) == (catalog.link(row.intra_node), row.inter_node)
+
+
+def test_a_device_of_its_own_needs_all_its_figures(tmp_path: Path) -> None:
+    """What is missing is told at once, and that a row of the catalogue would do."""
+    path = tmp_path / "c.yaml"
+    path.write_text("groups:\n- device: {bf16_tflops: 100}\n  devices_per_node: 8\n  intra_node: nvlink4\n")
+    says = "device: lacks name, memory_gib, memory_bandwidth_gbyte_per_s; add what is missing, or device: a row"
+    with pytest.raises(SpecError, match=says):
+        read_cluster(str(path))
 
 
 def test_record_round_trip(tmp_path: Path) -> None:
