@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.costs.collectives import collective_time, ring_rate
 from planner.costs.layer import LayerCost
@@ -36,15 +36,15 @@ class Exchange:
         """Return the time [s] at the end of a step, before overlap.
 
         Stage 0 adds gradients (all-reduce); stage 1 scatters gradients and gathers weights; stage 2 has scattered
-        its gradients before; stage 3 keeps nothing whole.
+        its gradients before; stage 3 keeps nothing whole. Gradients that wait are scattered now in any stage.
         """
-        if self.zero.weights:
-            return 0.0
         gradients = self.per.sent_gradients * parameters
         if not self.zero.optimizer:
             return self._time("all_reduce", gradients)
-        gathered = self._time("all_gather", self.per.sent_weights * parameters)
-        return gathered if self.zero.gradients else gathered + self._time("reduce_scatter", gradients)
+        time: Seconds = 0.0
+        if not self.zero.weights:
+            time = self._time("all_gather", self.per.sent_weights * parameters)
+        return time if self.zero.gradients else time + self._time("reduce_scatter", gradients)
 
     def layer_times(self, layer: LayerCost) -> tuple[Seconds, Seconds]:
         """Return the exposed seconds that each micro-batch adds to the layer's forward and backward pass.
@@ -68,15 +68,24 @@ class Exchange:
 
 
 def replica_exchange(
-    group: DeviceGroup, strategy: Strategy, framework: Framework, job: Job, *, num_replicas: int, zero_stage: int
+    group: DeviceGroup,
+    strategy: Strategy,
+    framework: Framework,
+    job: Job,
+    *,
+    num_replicas: int,
+    zero_stage: int,
+    pipelined: bool,
 ) -> Exchange:
     """Return the exchange of a stage's replicas on devices of `group`.
 
     Ranks of one replica that hold the same weights take part (Megatron's distributed optimizer and torchtitan's FSDP
     shard over dp x cp); they are the outer ones of the replica, so that the ring's neighbours sit as far apart as the
-    rest is wide.
+    rest is wide. Where gradients wait for the last micro-batch of a pipeline, they are whole until then.
     """
     zero = ZERO_STAGES[zero_stage]
+    if pipelined and framework.gradients_wait:
+        zero = replace(zero, gradients=False)
     copies = weight_copies(AXES, strategy)
     ranks = num_replicas * copies
     return Exchange(

@@ -114,7 +114,13 @@ def stage_terms(
 ) -> StageTerms:
     """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`."""
     exchange = replica_exchange(
-        costs.group, costs.strategy, framework, job, num_replicas=num_replicas, zero_stage=zero_stage
+        costs.group,
+        costs.strategy,
+        framework,
+        job,
+        num_replicas=num_replicas,
+        zero_stage=zero_stage,
+        pipelined=not (first and last),
     )
     body, per = costs.body, exchange.per
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]

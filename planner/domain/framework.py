@@ -105,6 +105,8 @@ class Framework:
     """[-] share of a layer's compute that hides the gathering of its weights, ZeRO stage 3."""
     exposed_gather: float
     """[-] share of the gathering that is never hidden, ZeRO stage 3."""
+    gradients_wait: bool
+    """Whether, with a pipeline, gradients are added up whole until the last micro-batch, whatever ZeRO shards."""
     overlap_tensor: float
     """[-] share of a tensor collective that is hidden behind the product next to it (fused kernels)."""
     step_overhead: float

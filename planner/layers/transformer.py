@@ -117,8 +117,13 @@ class TransformerLayer:
             keys_values=tokens * keys_values * size,
             parameters=(self.matrix_parameters + self.split_bias_parameters) / split + self.whole_parameters,
             saved=self._saved(shard, rows),
-            transient=tokens * (2 * hidden + self.up_size / split) * size,
+            transient=tokens * (2 * hidden + self.up_size / split) * size + self._unfused_scores(shard, rows),
         )
+
+    @staticmethod
+    def _unfused_scores(shard: Shard, rows: float) -> float:
+        """Return the bytes of the scores themselves, which an unfused kernel holds beside what it keeps."""
+        return 0.0 if shard.fused_attention else shard.bytes_per_element * rows * shard.sequence
 
     def _saved(self, shard: Shard, rows: float) -> tuple[SavedTensor, ...]:
         """List what the backward pass needs (Korthikanti et al. 2022, section 4, without what fused kernels drop)."""

@@ -167,7 +167,7 @@ def show_optimizers(recipes: Sequence[OptimizerRecipe], width: int = WIDTH, *, s
 
 def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sources: bool = False) -> str:
     """Return what each framework can carry; with `sources`, also where that and its profile come from."""
-    head = ["framework", "schedules", "ZeRO", "with pp", "cp", "uneven", "mixed", "checked for"]
+    head = ["framework", "schedules", "ZeRO", "with pp", "cp", "uneven", "mixed"]
     rows = [
         [
             framework.name,
@@ -177,13 +177,14 @@ def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sour
             ", ".join(framework.can.cp_comm_types) or "no",
             "yes" if framework.can.uneven_layers else "no",
             "yes" if framework.can.mixed_devices else "no",
-            framework.can.version,
         ]
         for framework in frameworks
     ]
-    lines = table(head, wrapped_rows(head, rows, width))
+    lines = table(head, rows)
     note = "cp: how context ranks exchange; uneven: stages of unlike numbers of layers; mixed: unlike devices in a plan"
     lines += ["", *labelled("", note, width, indent=0)]
+    checked = [[framework.name, framework.can.version] for framework in frameworks]
+    lines += ["", *table(["framework", "checked for"], checked)]
     for framework in frameworks if sources else ():
         lines += ["", *labelled("profile", framework.source, width), "", *labelled("can", framework.can.source, width)]
     return "\n".join(lines) + "\n"
