@@ -15,7 +15,7 @@ CELLS = range(4, 11)
 """[columns] that a memory bar may take; where there is not room for the least there is none."""
 NAME = 16
 """[columns] that the name of a group may take."""
-CHUNKS = 3
+CHUNKS = 2
 """Chunks of a stage whose layers are written out; of more the first ones and the last."""
 ROWS = 40
 """Rows of a table that has unlike stages only; the rest is counted."""
