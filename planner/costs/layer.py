@@ -16,7 +16,7 @@ from planner.domain.model import Layer, Number, Shard, Work
 from planner.domain.plan import Strategy
 from planner.parallelism import AXES, Axis, Collective, refined
 from planner.recompute import RECOMPUTE_POLICIES
-from planner.units import Bytes, Seconds, choose
+from planner.units import Bytes, Seconds, choose, larger
 
 ELEMENTWISE_BACKWARD = 1.5
 """[-] bytes that memory-bound passes move in the backward pass, of the forward pass's."""
@@ -193,7 +193,7 @@ def _traffic_parts(
         exposed = (1.0, 1.0)
         if axis.beside_products:
             fused = framework.overlap_tensor if group.device.has("fp8") else 0.0
-            exposed = (1.0 - fused, 1.0 - max(fused, framework.overlap_tensor_backward))
+            exposed = (1.0 - fused, 1.0 - larger(fused, framework.overlap_tensor_backward))
         times: list[Seconds] = [0.0, 0.0]
         for collective in axis.traffic(work, ranks, strategy):
             way = ("forward", "backward").index(collective.phase)
