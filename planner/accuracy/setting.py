@@ -67,7 +67,7 @@ def setting(run: Run) -> Setting:
         profile=framework.name,
         kind=Kind(
             zero_stage=_zero_stage(run, framework, degrees.stages),
-            policy=_policy(run),
+            policy=_policy(run, framework),
             single_stage=degrees.stages == 1,
         ),
         layout=Uniform(
@@ -160,10 +160,10 @@ def _degrees(run: Run) -> Degrees:
     )
 
 
-def _policy(run: Run) -> str:
-    """Return the recompute policy; ``op`` among the modules is torchtitan's selective policy per operator."""
+def _policy(run: Run, framework: Framework) -> str:
+    """Return the recompute policy; what is selective depends on the framework, unless the run names its modules."""
     if run.recompute == "selective":
-        return "op" if run.recompute_modules == "op" else "selective"
+        return "selective" if "core_attn" in run.recompute_modules else framework.selective
     return "full" if run.recompute == "full" else "none"
 
 

@@ -75,6 +75,8 @@ class Framework:
     """[-] factor on the launches of gated layers; 1 where their kernels are fused as those of GPT's layer are."""
     unfused_passes: float
     """[-] factor on the memory-bound passes of gated layers; 1 where their kernels are fused."""
+    selective: str
+    """Policy that its users mean by selective recompute: ``selective`` (of attention's scores) or ``op``."""
     stage_split: str
     """How it cuts layers into stages by itself: ``equal``, ``balanced`` or ``cumulative`` (`planner.costs.split`)."""
     split_counts: tuple[str, ...]

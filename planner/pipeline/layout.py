@@ -152,7 +152,7 @@ def _stages(
                 last_layer=last,
                 later_chunks=tuple(later),
                 strategy=strategy,
-                recompute=layout.recompute if layout.recompute in {"selective", "op"} else "none",
+                recompute={"selective": framework.selective, "op": "op"}.get(layout.recompute or "", "none"),
                 num_recomputed=held if layout.recompute == "full" else 0,
             )
         )

@@ -112,7 +112,6 @@ def predicted(run: Run) -> float:
 def held(run: Run) -> Sequence[Held]:
     """Predict the run, by the same functions as the command line; a changed profile goes to the costs directly."""
     layout = parse_layout(run.written["layout"], axes=tuple(axis.name for axis in AXES))
-    layout = replace(layout, **run.written.get("unnamed", {}))
     cluster, model = read_cluster(run.written["cluster"]), _model(run)
     given = {
         "global_batch": layout.gbs,

@@ -17,7 +17,6 @@ KEYS = {
     "cluster",
     "model",
     "layout",
-    "unnamed",
     "options",
     "profile",
     "figure",
