@@ -90,6 +90,7 @@ def layer_cost(
         fused_attention=kernel.fused,
         norm_kept=norm.kept,
         rotary_kept=norm.kept_rotary,
+        keeps_gathered=framework.keeps_gathered,
     )
     work = layer.work(shard)
     parts = _compute_parts(work, shard, job, framework, group, kernel)

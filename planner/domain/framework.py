@@ -113,6 +113,9 @@ class Framework:
     """[-] share of a tensor collective that is hidden behind the product next to it (fused kernels)."""
     step_overhead: float
     """[s] of every step outside of the model: data, logging, host synchronisation."""
+    keeps_gathered: bool
+    """Whether, with sequence parallelism, the gathered inputs of both blocks of a layer are kept for the backward pass;
+    else they are gathered again."""
     fragmentation: float
     """[-] factor on activations that the allocator needs."""
     outside_allocator: float

@@ -27,6 +27,8 @@ class Shard:
     """[bytes] per token and hidden channel that the norms of a layer keep beside their inputs."""
     rotary_kept: Number = 0.0
     """[bytes] per token and query channel that rotary positions keep."""
+    keeps_gathered: bool = False
+    """Whether block inputs that are cut by `norm_split` are kept whole."""
     fused_attention: bool = True
     """Whether attention runs without storing the scores."""
     bytes_per_element: int = 2

@@ -131,6 +131,8 @@ class TransformerLayer:
         residual = tokens * self.hidden / shard.norm_split
         products = tokens * (2 * self.query_size + self.ffn) / split + 2 * residual
         inner = tokens * (2 * self.kv_size + self.up_size) / split + residual
+        if shard.keeps_gathered:
+            inner = inner + 2 * (tokens * self.hidden - residual)
         masks = 2 * residual if self.dropout else 0.0
         norms = shard.norm_kept * residual
         if self.gated:
