@@ -61,7 +61,7 @@ def setting(run: Run) -> Setting:
     degrees = _degrees(run)
     if degrees.stages > model.num_layers:
         raise NotJudgedError("more stages than layers")
-    layers = stage_layers(framework, model, degrees.stages)
+    layers = _written_layers(run, degrees.stages) or stage_layers(framework, model, degrees.stages)
     sequence_parallel = degrees.tensor > 1 and (framework.sequence_parallel if run.sp is None else run.sp == 1)
     return Setting(
         profile=framework.name,
@@ -165,6 +165,16 @@ def _policy(run: Run, framework: Framework) -> str:
     if run.recompute == "selective":
         return "selective" if "core_attn" in run.recompute_modules else framework.selective
     return "full" if run.recompute == "full" else "none"
+
+
+def _written_layers(run: Run, stages: int) -> tuple[int, ...]:
+    """Return the layers of each stage as the run says, nothing if it does not; some count both ends as layers."""
+    counts = [int(word) for word in run.stage_layers.split() if word.isdigit()]
+    if len(counts) != stages or run.layers is None:
+        return ()
+    if sum(counts) == run.layers + 2:
+        counts[0], counts[-1] = counts[0] - 1, counts[-1] - 1
+    return tuple(counts) if sum(counts) == run.layers and min(counts) > 0 else ()
 
 
 def _zero_stage(run: Run, framework: Framework, stages: int) -> int:
