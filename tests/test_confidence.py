@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import builders
 from planner.domain.cluster import Cluster
 from planner.domain.confidence import HeldOut, Interval, MeasuredRuns, Spread, TrackRecord, chip
 from planner.domain.job import Job
@@ -21,6 +22,7 @@ from planner.units import GIB
 
 JOB = Job(global_batch=8, sequence=4096, precision="bf16", framework="megatron")
 CLUSTER = read_cluster("2x8:h100-sxm-80gb")
+MODEL = builders.model()
 
 
 def spread(p10: float, p90: float, rows: int = 20) -> Spread:
@@ -29,9 +31,9 @@ def spread(p10: float, p90: float, rows: int = 20) -> Spread:
 
 RECORD = TrackRecord(
     held_out=(
-        HeldOut(profile="fsdp", chip="", time=spread(0.5, 1.5), memory=spread(0.75, 1.0)),
-        HeldOut(profile="megatron", chip="", time=spread(0.9, 1.1, 213), memory=None),
-        HeldOut(profile="megatron", chip="a100", time=spread(0.8, 1.2), memory=spread(0.9, 1.25)),
+        HeldOut(profile="fsdp", chip="", precisions=("bf16",), time=spread(0.5, 1.5), memory=spread(0.75, 1.0)),
+        HeldOut(profile="megatron", chip="", precisions=("bf16", "fp8"), time=spread(0.9, 1.1, 213), memory=None),
+        HeldOut(profile="megatron", chip="a100", precisions=("fp16",), time=spread(0.8, 1.2), memory=spread(0.9, 1.25)),
     ),
     measured=(
         MeasuredRuns(profile="megatron", chip="h100", precision="fp16", rows=9),
@@ -95,8 +97,8 @@ def test_the_nearest_runs_decide() -> None:
     ]
     assert [(one.low, one.high) for one in found] == [(8, 12), (9, 11), (9, 11)]
     assert [one.basis for one in found] == [
-        "20 megatron runs on A100, held out",
-        *["213 megatron runs, held out"] * 2,
+        "20 megatron runs on A100 in fp16, held out",
+        *["213 megatron runs in bf16, fp8, held out"] * 2,
     ]
     assert all(one.own for one in found)
 
@@ -156,14 +158,14 @@ def test_in_words_and_in_json() -> None:
     assert likely_time(trusted) == " (9.00 to 11.0 s in 8 of 10 runs)"
     assert likely_memory(trusted) == ""
     assert confidence_lines(trusted) == [
-        "profile  megatron: held-out error 6.1% (median 4.0%) on 213 runs",
+        "profile  megatron: error 6.1% (median 4.0%) on 213 megatron runs in bf16, fp8, held out",
         "doubtful cp 4: from 4 on little is measured",
     ]
     record = prediction_record(plan(cp=4), trusted)
     assert record["interval"] == {
         "step_time_s": [9.0, 11.0],
         "peak_memory_bytes": [30.0 * GIB, 40.0 * GIB],
-        "basis": "213 megatron runs, held out",
+        "basis": "213 megatron runs in bf16, fp8, held out",
         "memory_basis": "too few megatron runs: the widest of fsdp",
     }
     assert record["profile"] == {"name": "megatron", "held_out": {"rows": 213, "mape": 0.061, "median_ape": 0.04}}
@@ -196,10 +198,19 @@ def test_the_record_of_the_catalogue_is_usable() -> None:
     }
     for found in frameworks():
         job = replace(JOB, framework=found.name)
-        trusted = with_confidence(prediction(), plan(), CLUSTER, job).confidence
+        trusted = with_confidence(prediction(), plan(), CLUSTER, MODEL, job).confidence
         assert trusted is not None
         assert 0 < trusted.step_time.low < trusted.step_time.high
         assert 0 < trusted.peak_memory.low < trusted.peak_memory.high
+
+
+def test_samples_beyond_the_model_are_doubtful() -> None:
+    """A job may be longer than what the model was made for; the prediction says so."""
+    longer = replace(MODEL, max_sequence=2048)
+    for model, said in ((MODEL, False), (longer, True)):
+        trusted = with_confidence(prediction(), plan(), CLUSTER, model, JOB).confidence
+        assert trusted is not None
+        assert any("beyond the 2,048" in reason for reason in trusted.low) == said
 
 
 def test_forms_of_a_chip_are_one() -> None:

@@ -66,10 +66,10 @@ def test_the_table_shows_chunks_compactly() -> None:
     """Layers of a stage are those of its first chunks and of its last; JSON has all of them."""
     plan, prediction = made("tp=8,pp=8,vpp=3,gbs=64")
     lines = stage_table(plan, prediction, CLUSTER)
-    assert "0-3, 32-35, 64-67 " in lines[1]
-    assert " 4-27, 36-59, 68-91 " in lines[2]
+    assert " 0-3, ... 64-67 " in lines[1]
+    assert " 4-27, ... 68-91 " in lines[2]
     plan, prediction = made("tp=8,pp=4,vpp=6,gbs=64")
-    assert " 0-3, 16-19, ... 80-83 " in stage_table(plan, prediction, CLUSTER)[1]
+    assert " 0-3, ... 80-83 " in stage_table(plan, prediction, CLUSTER)[1]
     stages = prediction_record(plan, prediction)["stages"]
     assert stages[1]["layers"] == [4, 7]
     assert stages[1]["chunks"] == [[4, 7], [20, 23], [36, 39], [52, 55], [68, 71], [84, 87]]

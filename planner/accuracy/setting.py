@@ -19,8 +19,18 @@ from planner.domain.precision import PRECISIONS
 from planner.errors import SpecError
 from planner.specs import catalog
 
-NEAREST = {"alpa": "megatron", "internevo": "deepspeed", "torch": "fsdp", "nemo-automodel": "torchtitan"}
-"""Frameworks without a profile -> the profile that is nearest."""
+NEAREST = {
+    "alpa": "megatron",
+    "megatroncore": "megatron",
+    "megatronlm": "megatron",
+    "megatronbridge": "megatron",
+    "nemo": "megatron",
+    "internevo": "deepspeed",
+    "llmfoundry": "fsdp",
+    "torch": "fsdp",
+    "nemoautomodel": "torchtitan",
+}
+"""Frameworks without a profile of this name, as `catalog.simple` writes them -> the profile that is nearest."""
 NEEDED = ("layers", "hidden", "heads", "seq", "gpus", "mbs")
 
 
@@ -109,9 +119,11 @@ def _framework(run: Run) -> Framework:
     something only where it is not fused.
     """
     try:
-        framework = catalog.framework(NEAREST.get(run.framework, run.framework))
+        framework = catalog.framework(NEAREST.get(catalog.simple(run.framework), run.framework))
     except SpecError as error:
-        raise NotJudgedError(f"framework without a profile: {run.framework or 'none given'}") from error
+        known = ", ".join(one.name for one in catalog.frameworks())
+        what = f"no profile of framework {run.framework}" if run.framework else "no framework"
+        raise NotJudgedError(f"{what}; known are {known}") from error
     if run.attention_kernel in ATTENTION_KERNELS:
         framework = replace(framework, attention_kernel=run.attention_kernel)
     elif run.precision == "fp16" or "core_attn" in run.recompute_modules:

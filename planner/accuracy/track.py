@@ -48,7 +48,10 @@ def track_record(judged: Iterable[Judged], test: Iterable[Judged]) -> TrackRecor
 
 def track_document(record: TrackRecord) -> dict[str, Any]:
     """Return the record as it is written."""
-    return asdict(record)
+    found = asdict(record)
+    for row in found["held_out"]:
+        row["precisions"] = list(row["precisions"])
+    return found
 
 
 def _kind(one: Judged) -> tuple[str, str, str]:
@@ -61,6 +64,7 @@ def _held_out(profile: str, name: str, rows: Sequence[Judged]) -> HeldOut:
     return HeldOut(
         profile=profile,
         chip=name,
+        precisions=tuple(sorted({_kind(one)[2] for one in rows})),
         time=spread([(one.step_time, one.run.step_time) for one in rows]),
         memory=spread([(one.peak_memory, one.run.peak_memory) for one in rows]),
     )

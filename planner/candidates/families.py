@@ -74,7 +74,7 @@ def find_families(
     be priced wrongly. A constraint on them lifts that. Where no two ranks share weights, ZeRO stages are all the same.
     """
     smallest = min(choice.width for choice in choices)
-    schedules = list(_schedules(job, target, num_layers))
+    schedules = list(find_schedules(job, target, num_layers))
     for restriction, schedule in product(_restrictions(choices, job, target), schedules):
         for replicas in divisors(job.global_batch):
             if replicas * smallest > num_devices or not allows(job.constraints, "dp", replicas):
@@ -108,7 +108,7 @@ def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bo
     return (alone and schedule != first) or (not pipelined and bool(schedule.blocker(1, 1)))
 
 
-def _schedules(job: Job, target: Framework | None, num_layers: int) -> Iterator[Schedule]:
+def find_schedules(job: Job, target: Framework | None, num_layers: int) -> Iterator[Schedule]:
     """Yield the schedules that may be used, each with every number of chunks that may be tried."""
     for listed in SCHEDULES:
         if not _schedule_allowed(listed, job, target):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice, allows, find_choices
-from planner.candidates.families import Family, find_families
+from planner.candidates.families import Family, find_families, find_schedules
 from planner.candidates.prices import NEVER, Ticks
 from planner.candidates.table import Table, stack_terms, to_ticks
 from planner.costs.hop import StageEnd, hop_time
@@ -20,6 +20,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.errors import NoFeasiblePlan, SpecError
+from planner.schedules import Schedule
 from planner.units import NANOSECOND
 
 
@@ -106,6 +107,11 @@ class Space:
         """Devices that a plan may use."""
         groups = sum(limit.most for limit in self.limits[: len(self.slots)])
         return min(groups, self.limits[-1].most) if len(self.limits) > len(self.slots) else groups
+
+    @cached_property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedules that may be used, each with every number of chunks that may be tried."""
+        return tuple(find_schedules(self.job, self.target, self.model.num_layers))
 
     @cached_property
     def families(self) -> tuple[Family, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -18,6 +19,13 @@ def accuracy(
     groups: Annotated[
         bool, typer.Option("--groups", help="Also by source, model and number of devices; json always has them.")
     ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="CLUSTER", help="Predicts runs on its devices with them, and as calibrated."),
+    ] = None,
+    framework: Annotated[
+        str | None, typer.Option("--framework", metavar="NAME", help="Profile of runs that name no framework.")
+    ] = None,
     headroom: Headroom = None,
     form: FormatOption = Format.text,
 ) -> None:
@@ -29,16 +37,19 @@ def accuracy(
     from planner.accuracy.measures import measure
     from planner.accuracy.runs import read_runs
     from planner.accuracy.written import predictions_csv
+    from planner.calibration.applied import on_cluster
     from planner.cli.inputs import refuse_shared_stdin
     from planner.cli.output import STDOUT, refuse_unwritable
     from planner.report.terminal import page_width, write
+    from planner.specs.cluster import read_cluster
     from planner.specs.files import write_whole
     from planner.specs.job import HEADROOM
 
     refuse_unwritable(output)
-    refuse_shared_stdin(*runs)
+    refuse_shared_stdin(*runs, cluster)
     left_free = HEADROOM if headroom is None else share(headroom, "--headroom")
-    judged = judge_runs(read_runs(runs), left_free)
+    found_runs = [run if run.framework else replace(run, framework=framework or "") for run in read_runs(runs)]
+    judged = judge_runs(found_runs, left_free, on_cluster(read_cluster(cluster)) if cluster else None)
     if output == STDOUT:
         write(predictions_csv(judged))
         return

@@ -27,6 +27,8 @@ class HeldOut:
     profile: str
     chip: str
     """As `chip` returns it; empty for all."""
+    precisions: tuple[str, ...]
+    """Of the runs, each once."""
     time: Spread | None
     """Of the step time; None where too few runs were held out."""
     memory: Spread | None

@@ -8,15 +8,20 @@ from dataclasses import replace
 from planner.domain.cluster import Cluster
 from planner.domain.confidence import Confidence, HeldOut, Interval, MeasuredRuns, Spread, TrackRecord, chip
 from planner.domain.job import Job
+from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.pipeline.doubts import chips, doubts
 from planner.specs import catalog
 
 
-def with_confidence(prediction: Prediction, plan: Plan, cluster: Cluster, job: Job) -> Prediction:
+def with_confidence(prediction: Prediction, plan: Plan, cluster: Cluster, model: Model, job: Job) -> Prediction:
     """Return the prediction with what the catalogue knows of the errors of its kind."""
-    return replace(prediction, confidence=confidence(plan, prediction, cluster, job, catalog.track_record()))
+    found = confidence(plan, prediction, cluster, job, catalog.track_record())
+    if job.sequence > model.max_sequence > 0:
+        beyond = f"{job.sequence:,} tokens are beyond the {model.max_sequence:,} of {model.name}"
+        found = replace(found, low=(*found.low, beyond))
+    return replace(prediction, confidence=found)
 
 
 def confidence(plan: Plan, prediction: Prediction, cluster: Cluster, job: Job, record: TrackRecord) -> Confidence:
@@ -51,7 +56,7 @@ def _calibrated(cluster: Cluster, job: Job, used: Sequence[str]) -> list[HeldOut
     p10, p50, p90 = found.residuals
     error = found.error_cross_validated
     spread = Spread(rows=found.rows, mape=error.mape, median_ape=error.median, p10=p10, p50=p50, p90=p90)
-    return [HeldOut(profile=found.framework, chip=chip(found.device), time=spread, memory=None)]
+    return [HeldOut(profile=found.framework, chip=chip(found.device), precisions=(), time=spread, memory=None)]
 
 
 Spreads = Sequence[tuple[HeldOut, Spread | None]]
@@ -78,5 +83,6 @@ def _nearest(spreads: Spreads, profile: str, used: Sequence[str]) -> tuple[Sprea
         for row, spread in spreads:
             if spread and (row.profile, row.chip) == (profile, name):
                 where = f" on {name.upper()}" if name else ""
-                return spread, f"{spread.rows} {profile} runs{where}, held out"
+                width = f" in {', '.join(row.precisions)}" if row.precisions else ""
+                return spread, f"{spread.rows} {profile} runs{where}{width}, held out"
     return None, ""

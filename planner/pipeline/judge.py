@@ -38,7 +38,7 @@ def predict_plan(plan: Plan, cluster: Cluster, model: Model, job: Job) -> tuple[
         raise SpecError(unpriceable)
     costs = plan_cost(plan, cluster, model, job, framework_on(cluster, job.framework))
     problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
-    return with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, job), problems
+    return with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, model, job), problems
 
 
 def judge(

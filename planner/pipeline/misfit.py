@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from planner.checks import refusals
@@ -18,9 +18,12 @@ from planner.pipeline.change import Change, larger_devices, repaired
 from planner.report.problems import spans
 from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
+from planner.specs.catalog import optimizer
 
 MOST = 5
 """Repairs that are told."""
+LEANER_OPTIMIZERS = ("adam-bf16-states", "adam-8bit")
+"""Recipes that need less memory than the usual Adam and train much alike, the mildest first."""
 
 
 def find_repairs(plan: Plan, cluster: Cluster, model: Model, job: Job, prediction: Prediction) -> tuple[Repair, ...]:
@@ -54,12 +57,10 @@ def _kinds(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Iterator[Ite
     yield changes(_selective(plan))
     yield changes(_smaller_micro_batch(plan))
     yield changes(_higher_zero(plan, job))
-    for widened in (_axis_doubled(plan, "tp"), _axis_doubled(plan, "cp"), _stages_halved(plan)):
-        yield changes(
-            (f"{text}, dp {fewer.num_replicas}", fewer)
-            for text, wide in widened
-            for fewer in _replicas(wide, halved=True)
-        )
+    yield changes(_wider(plan, lambda one: _axis_doubled(one, "tp")))
+    yield changes(_wider(plan, lambda one: _axis_doubled(one, "cp")))
+    yield changes(_wider(plan, _stages_halved))
+    yield _leaner_optimizer(plan, cluster, job)
     yield _more_nodes(plan, cluster, job)
     yield (
         Change(text=text, plan=plan, cluster=swapped, job=job, buys=True)
@@ -125,6 +126,21 @@ def _replicas(plan: Plan, *, halved: bool) -> Iterator[Plan]:
         yield replace(plan, num_replicas=plan.num_replicas // 2, num_microbatches=plan.num_microbatches * 2)
     if not halved and plan.num_microbatches % 2 == 0:
         yield replace(plan, num_replicas=plan.num_replicas * 2, num_microbatches=plan.num_microbatches // 2)
+
+
+def _wider(plan: Plan, widened: Callable[[Plan], Iterator[tuple[str, Plan]]]) -> Iterator[tuple[str, Plan]]:
+    """Yield the plan with one degree twice, four times, ... as wide and as many fewer replicas of the same step."""
+    for text, wide in widened(plan):
+        for fewer in _replicas(wide, halved=True):
+            yield f"{text}, dp {fewer.num_replicas}", fewer
+            yield from _wider(fewer, widened)
+
+
+def _leaner_optimizer(plan: Plan, cluster: Cluster, job: Job) -> Iterator[Change]:
+    """Yield the plan with a leaner Adam, which needs no other layout, where the job has the usual one."""
+    for name in LEANER_OPTIMIZERS if job.optimizer is None else ():
+        leaner = replace(job, optimizer=optimizer(name))
+        yield Change(text=f"optimizer {name}", plan=plan, cluster=cluster, job=leaner)
 
 
 def _axis_doubled(plan: Plan, axis: str) -> Iterator[tuple[str, Plan]]:

@@ -129,6 +129,12 @@ def search(
 
 def _nothing(space: Space, result: Result) -> str:
     constraints = ", ".join(repr(constraint.text) for constraint in space.job.constraints)
+    if not space.schedules:
+        runs = f" that {space.target.name} runs" if space.target else ""
+        return (
+            f"no schedule{runs} satisfies {constraints}: schedules with chunks (interleaved) are searched with numbers"
+            f" of them that divide the {space.model.num_layers} layers; planner predict --layout takes others"
+        )
     if not result.subproblems:
         profiled = any(group.profile for group in space.cluster.groups)
         return (
@@ -164,7 +170,7 @@ def _finalists(
         costs = plan_cost(plan, cluster, model, job, framework)
         problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
         assert not problems, f"the program made a plan that breaks a rule: {problems[0]}; {plan}"
-        prediction = with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, job)
+        prediction = with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, model, job)
         finalists.append(Finalist(plan=plan, objective=objective, prediction=prediction))
     return sorted(finalists, key=lambda finalist: finalist.prediction.step_time)
 

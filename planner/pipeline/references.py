@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.costs.compute import half_peak
+from planner.costs.compute import half_peak, matmul_peak
 from planner.domain.cluster import Cluster, DeviceGroup, Link, Network
 from planner.domain.framework import Framework
 from planner.domain.job import Job
@@ -29,7 +29,10 @@ def find_references(
     full: bool,
 ) -> References:
     """Return the references; those that need a search only if `full`, and only where groups differ."""
-    peak = sum(group.num_devices * half_peak(group.device) for group in cluster.groups)
+    peak = sum(
+        group.num_devices * (matmul_peak(group.device, job.precision) or half_peak(group.device))
+        for group in cluster.groups
+    )
     flops_time = model.flops_per_sample(job.sequence) * job.global_batch / peak
     homogeneous, kind, ceiling = 0.0, "", 0.0
     if full and len(cluster.groups) > 1:

@@ -11,6 +11,9 @@ from planner.report.figures import count, percent, plural
 from planner.report.layout import SEPARATOR, WIDTH, labelled, table, wrapped_rows
 from planner.report.to_json import FORMAT_VERSION
 
+POOR = 0.25
+"""[-] error on runs that were not fitted from which on a calibration is called poor."""
+
 
 def calibration_text(fit: Fit, *, kept: bool, width: int = WIDTH) -> str:
     """Return constants, errors and the rows that were used; `kept` tells whether a file is written."""
@@ -33,8 +36,8 @@ def calibration_text(fit: Fit, *, kept: bool, width: int = WIDTH) -> str:
     if rows.left_out:
         head, reasons = ["left out", "because"], [[count(number), reason] for reason, number in rows.left_out]
         lines += ["", *table(head, wrapped_rows(head, reasons, width - len(SEPARATOR)), right="left out")]
-    if not kept:
-        lines += ["", *labelled("next", "-o cluster.yaml keeps this, for planner plan cluster.yaml MODEL", width)]
+    use = f"planner plan cluster.yaml MODEL, which then takes --framework {rows.framework} by itself"
+    lines += ["", *labelled("next", use if kept else f"-o cluster.yaml keeps this, for {use}", width)]
     return "\n".join(lines) + "\n"
 
 
@@ -71,6 +74,8 @@ def _result(fit: Fit) -> str:
     low, middle, high = fit.residuals
     runs = "runs that were not fitted" if fit.helps else "the runs"
     spread = f"{runs} took {low:.2f} to {high:.2f} of the predicted time (p10 to p90), median {middle:.2f}"
+    if fit.helps and (fit.cross_validated.mape or 0.0) > POOR:
+        return f"{spread}; STILL POOR: look for a wrong framework, device or unit in the rows before you plan with it"
     if fit.helps:
         return spread
     return f"the priors stay: what is fitted to some of the runs predicts the others no better; {spread}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.domain.prediction import Prediction
-from planner.report.figures import gib, percent, plural, seconds
+from planner.report.figures import gib, percent, seconds
 from planner.report.layout import WIDTH, joined, labelled
 
 OFTEN = "in 8 of 10 runs"
@@ -40,8 +40,8 @@ def confidence_lines(prediction: Prediction, width: int = WIDTH) -> list[str]:
     else:
         errors = found.held_out
         text = (
-            f"{found.profile}: held-out error {percent(errors.mape)} (median {percent(errors.median_ape)}) "
-            f"on {joined(plural(errors.rows, 'run'))}"
+            f"{found.profile}: error {percent(errors.mape)} (median {percent(errors.median_ape)}) "
+            f"on {joined(found.step_time.basis)}"
         )
     lines = labelled("profile", text, width)
     return lines + (labelled("doubtful", "; ".join(found.low), width) if found.low else [])

@@ -133,7 +133,7 @@ def show_devices(devices: Sequence[Device]) -> str:
         for device in devices
     ]
     notes = [
-        "bf16 to fp4: dense TFLOP/s of the data sheet",
+        "bf16 to fp4: dense TFLOP/s of the data sheet; fp32 is TF32 where the matrix units have it",
         "reached: share of it in large products of 16 bits and more, inside training",
     ]
     return "\n".join([*table(head, rows, right="GiB,memory GB/s,bf16,fp16,fp32,fp8,fp4,reached"), "", *notes]) + "\n"

@@ -173,6 +173,7 @@ def track_record() -> TrackRecord:
             HeldOut(
                 profile=row["profile"],
                 chip=row["chip"],
+                precisions=tuple(row["precisions"]),
                 time=Spread(**row["time"]) if row["time"] else None,
                 memory=Spread(**row["memory"]) if row["memory"] else None,
             )

@@ -119,7 +119,8 @@ def _job(document: Document, base: Path, model: Model, cluster: Cluster) -> tupl
     sequence = record.sequence_length or _default_sequence(model, defaults)
     if sequence > model.max_sequence > 0:
         defaults.append(f"a sequence of {sequence:,} tokens is beyond the {model.max_sequence:,} of {model.name}")
-    framework = record.framework or record.target or FRAMEWORK
+    usual = cluster.calibration.framework if cluster.calibration else FRAMEWORK
+    framework = record.framework or record.target or usual
     if record.framework is None:
         defaults.append(f"framework {framework}")
     groups = [group.name for group in cluster.groups]

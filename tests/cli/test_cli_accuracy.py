@@ -24,7 +24,7 @@ def headrooms(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let every run be predicted to take 10 s and 60 of 80 GiB, those that failed left out; return the head-rooms."""
     asked: list[float] = []
 
-    def judge_runs(runs: Sequence[Run], headroom: float) -> tuple[Judged, ...]:
+    def judge_runs(runs: Sequence[Run], headroom: float, transform: object = None) -> tuple[Judged, ...]:
         asked.append(headroom)
         known, unknown = judged(10, 60, limit=80 * (1 - headroom)), judged(reason="it failed", limit=None)
         return tuple(replace(unknown if run.oom == "fail" else known, run=run) for run in runs)
