@@ -22,9 +22,9 @@ from planner.accuracy.judge import judge_runs
 from planner.accuracy.judged import Judged
 from planner.accuracy.measures import Figures, figures
 from planner.accuracy.runs import read_runs
-from planner.accuracy.track import LEAST, track_document, track_record
+from planner.accuracy.track import track_document, track_record
 from planner.accuracy.uncalibrated import uncalibrated
-from planner.domain.confidence import Spread, TrackRecord
+from planner.domain.confidence import LEAST_ROWS, Spread, TrackRecord
 from planner.loader import dump_yaml, load
 from planner.specs.job import HEADROOM
 
@@ -89,7 +89,7 @@ def _matches(row: Mapping[str, str], patterns: Mapping[str, Sequence[str]]) -> b
 
 def errors_text(record: TrackRecord) -> str:
     """Return the file of errors that predictions carry with them."""
-    return HEAD.format(least=LEAST) + dump_yaml(track_document(record))
+    return HEAD.format(least=LEAST_ROWS) + dump_yaml(track_document(record))
 
 
 def page(sources: Sequence[Source], record: TrackRecord) -> str:
@@ -97,7 +97,7 @@ def page(sources: Sequence[Source], record: TrackRecord) -> str:
     judged = [one for source in sources for one in (*source.calibration, *source.test)]
     return TEMPLATE.read_text(encoding="utf-8").format(
         headroom=HEADROOM,
-        least=LEAST,
+        least=LEAST_ROWS,
         far_off=FAR_OFF,
         rows=_rows(sources),
         time=_parts(sources, "rows|MAPE|median|bias|p10|p90|Spearman|regret", _time),

@@ -65,7 +65,9 @@ def grid(base: Setting, number: int, seed: int = 0) -> Groups:
             num_stages=stages,
             virtual_stages=1,
             first_layers=more,
+            second_layers=more,
             middle_layers=more,
+            middle_place=1,
             last_layers=least,
         )
         parts.append((replace(base.kind, single_stage=False), layout))

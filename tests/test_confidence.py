@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 import builders
+from planner.domain.calibration import Calibration, SizeOfError
 from planner.domain.cluster import Cluster
-from planner.domain.confidence import HeldOut, Interval, MeasuredRuns, Spread, TrackRecord, chip
+from planner.domain.confidence import LEAST_ROWS, HeldOut, Interval, MeasuredRuns, Spread, TrackRecord, chip
 from planner.domain.job import Job
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.domain.prediction import Prediction, StagePrediction
@@ -111,6 +112,28 @@ def test_without_runs_the_widest_interval_is_a_guess() -> None:
     assert (found.held_out, found.low) == (None, ("no measured runs of torchtitan",))
     memory = confidence(plan(), prediction(), CLUSTER, JOB, RECORD).peak_memory
     assert memory == Interval(low=30 * GIB, high=40 * GIB, basis="too few megatron runs: the widest of fsdp", own=False)
+
+
+def test_few_runs_of_the_cluster_are_no_interval() -> None:
+    """The cluster's own runs are nearest, but percentiles of nine of them say nothing."""
+    error = SizeOfError(mape=0.05, median=0.04)
+    own = Calibration(
+        framework="megatron",
+        device="h100-sxm-80gb",
+        constants=(),
+        priors=(),
+        rows=LEAST_ROWS,
+        runs="none",
+        error_before=error,
+        error_after=error,
+        error_cross_validated=error,
+        residuals=(0.97, 1.0, 1.03),
+    )
+    found = [
+        confidence(plan(), prediction(), replace(CLUSTER, calibration=calibration), JOB, RECORD).step_time
+        for calibration in (own, replace(own, rows=LEAST_ROWS - 1))
+    ]
+    assert [(one.low, one.high) for one in found] == [(9.7, 10.3), (9, 11)]
 
 
 def test_few_runs_are_a_doubt() -> None:

@@ -21,8 +21,12 @@ MEASURED = ("iter_time_s", "tokens_per_s_per_gpu", "mem_gib_per_gpu", "oom")
 """Columns of which one at least is needed."""
 MAY_BE_ZERO = frozenset({"zero", "sp", "moe_experts", "moe_topk", "moe_ffn"})
 """Numbers that mean something at 0; all others are more than 0 or empty."""
-MOST = {"zero": 3, "sp": 1, "mfu": 1}
+MOST = {"zero": 3, "sp": 1, "mfu": 1, "layers": 100_000, "grad_bytes": 16}
 """Column -> the largest number that it may hold."""
+LARGEST = 1e12
+"""The same of other columns."""
+SMALLEST = 1e-9
+"""Of those that are not 0."""
 OUTCOMES = ("", "0", "1", "fail")
 """What ``oom`` may say."""
 
@@ -81,7 +85,8 @@ def _values(row: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str
     values: dict[str, Any] = {}
     wrong = []
     for name in _READERS:
-        values[name], message = _value(name, row.get(name, "").strip())
+        cell = "".join(letter for letter in row.get(name, "") if letter.isprintable()).strip()
+        values[name], message = _value(name, cell)
         wrong += [(name, message)] if message else []
     return values, wrong
 
@@ -105,8 +110,11 @@ def _number(name: str, text: str) -> float | None:
     if number < 0 or (number == 0 and name not in MAY_BE_ZERO):
         least = "at least 0" if name in MAY_BE_ZERO else "more than 0"
         raise ValueError(f"should be {least}, or empty where it is not known, not {text[:40]}")
-    if number > MOST.get(name, number):
-        raise ValueError(f"should be at most {MOST[name]}, not {text[:40]}")
+    most = MOST.get(name, LARGEST)
+    if number > most:
+        raise ValueError(f"should be at most {most:g}, not {text[:40]}")
+    if 0 < number < SMALLEST:
+        raise ValueError(f"should be at least {SMALLEST:g}, not {text[:40]}")
     return number
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from planner.accuracy.machine import machine
@@ -72,6 +73,7 @@ def setting(run: Run) -> Setting:
     if degrees.stages > model.num_layers:
         raise NotJudgedError("more stages than layers")
     layers = _written_layers(run, degrees.stages) or stage_layers(framework, model, degrees.stages)
+    middle = layers[1:-1] or (1,)
     sequence_parallel = degrees.tensor > 1 and (framework.sequence_parallel if run.sp is None else run.sp == 1)
     return Setting(
         profile=framework.name,
@@ -92,9 +94,11 @@ def setting(run: Run) -> Setting:
             num_replicas=degrees.replicas,
             num_microbatches=degrees.num_microbatches,
             num_stages=degrees.stages,
-            virtual_stages=_chunks(run, degrees.stages),
+            virtual_stages=_chunks(run, degrees.stages, layers[0]),
             first_layers=layers[0],
-            middle_layers=max(layers[1:-1], default=1),
+            second_layers=middle[0],
+            middle_layers=max(middle),
+            middle_place=1 + middle.index(max(middle)),
             last_layers=layers[-1],
         ),
     )
@@ -104,12 +108,27 @@ def _refuse(run: Run) -> None:
     missing = [name for name in NEEDED if getattr(run, name) is None]
     if missing:
         raise NotJudgedError(f"no {missing[0]}")
+    if (run.hidden or 0) % (run.heads or 1):
+        raise NotJudgedError("heads do not divide hidden")
+    unknown = [f"{name} {word}" for name, word, words in _words(run) if word not in words]
+    if unknown:
+        raise NotJudgedError(f"unknown {unknown[0]}")
     if run.moe_experts:
         raise NotJudgedError("experts are not modelled")
     if "lora" in run.model.lower():
         raise NotJudgedError("adapters (LoRA) are not modelled")
     if "+" in run.gpu:
         raise NotJudgedError("unlike devices: the layout's placement is not in the columns")
+
+
+def _words(run: Run) -> tuple[tuple[str, str, Container[str]], ...]:
+    """Return each column of words with its word and those that mean something; an empty word means not known."""
+    return (
+        ("recompute", run.recompute, ("", "none", "selective", "full")),
+        ("schedule", run.schedule, ("", "1f1b", "interleaved")),
+        ("attention_kernel", run.attention_kernel, ("", *ATTENTION_KERNELS)),
+        ("norm_kernel", run.norm_kernel, ("", *NORM_KERNELS)),
+    )
 
 
 def _framework(run: Run) -> Framework:
@@ -143,7 +162,7 @@ def _group(run: Run) -> DeviceGroup:
 
 
 def _precision(run: Run, group: DeviceGroup) -> str:
-    precision = run.precision or ("bf16" if group.device.peak("bf16") else "fp16")
+    precision = run.precision.lower() or ("bf16" if group.device.peak("bf16") else "fp16")
     if precision not in PRECISIONS or not matmul_peak(group.device, precision):
         raise NotJudgedError(f"{group.device.name} has no {precision}")
     return precision
@@ -196,8 +215,9 @@ def _zero_stage(run: Run, framework: Framework, stages: int) -> int:
     return 1 if 1 in usual or not usual else max(usual)
 
 
-def _chunks(run: Run, stages: int) -> int:
-    """Return the chunks of a rank: two, the fewest, where a run is interleaved and does not say how often."""
+def _chunks(run: Run, stages: int, layers: int) -> int:
+    """Return the chunks of a rank: the fewest that its layers allow, where a run does not say how often it is cut."""
     if stages == 1:
         return 1
-    return run.vpp or (2 if run.schedule == "interleaved" else 1)
+    fewest = next((chunks for chunks in range(2, layers + 1) if layers % chunks == 0), 2)
+    return run.vpp or (fewest if run.schedule == "interleaved" else 1)

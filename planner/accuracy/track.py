@@ -10,10 +10,8 @@ from typing import Any
 from planner.accuracy.errors import errors, percentile
 from planner.accuracy.judged import Judged
 from planner.accuracy.setting import setting
-from planner.domain.confidence import HeldOut, MeasuredRuns, Spread, TrackRecord, chip
+from planner.domain.confidence import LEAST_ROWS, HeldOut, MeasuredRuns, Spread, TrackRecord, chip
 
-LEAST = 10
-"""[runs] held out, from which on percentiles say something."""
 DIGITS = 3
 """[-] behind the point; more would be noise."""
 
@@ -73,7 +71,7 @@ def _held_out(profile: str, name: str, rows: Sequence[Judged]) -> HeldOut:
 def spread(pairs: Pairs) -> Spread | None:
     """Return the errors of pairs that have both values, None where they are too few."""
     found = errors(pairs)
-    if found.rows < LEAST or found.mape is None or found.median_ape is None:
+    if found.rows < LEAST_ROWS or found.mape is None or found.median_ape is None:
         return None
     ratios = sorted(measured / predicted for predicted, measured in pairs if predicted and measured)
     p10, p50, p90 = (round(percentile(ratios, share) or 0.0, DIGITS) for share in (0.1, 0.5, 0.9))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from planner.accuracy.run import Run
 from planner.accuracy.setting import NotJudgedError, Setting, setting
@@ -63,12 +64,23 @@ def usable(runs: Sequence[Run], *, device: str = "", framework: str = "", flagge
     if not rows:
         reasons = "; ".join(f"{reason}: {number}" for reason, number in _ordered(left_out))
         raise SpecError.of("", f"none of the {len(runs):,} runs can be used ({reasons}); add runs that can")
+    unlike = _unlike(rows)
+    if len(unlike) < len(rows):
+        left_out["another run of a layout, of which the median counts"] = len(rows) - len(unlike)
     return Rows(
-        used=tuple(rows),
+        used=tuple(unlike),
         framework=_only(rows, "frameworks", "--framework", (row.setting.profile for row in rows)),
         device=_only(rows, "devices", "--device", (device_of(row).name for row in rows)),
         left_out=_ordered(left_out),
     )
+
+
+def _unlike(rows: Sequence[Row]) -> list[Row]:
+    """Return one row for each layout, with the median of its times: repetitions tell nothing new of the constants."""
+    alike: dict[Hashable, list[Row]] = defaultdict(list)
+    for row in rows:
+        alike[row.setting.kind, row.setting.layout].append(row)
+    return [replace(same[0], time=median(row.time for row in same)) for same in alike.values()]
 
 
 def device_of(row: Row) -> Device:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from planner.candidates.choices import Choice, allows, divisors
+from planner.costs.layer import attention_kernel
 from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.parallelism import AXES, ZERO_STAGES, weight_copies
@@ -75,7 +76,7 @@ def find_families(
     """
     smallest = min(choice.width for choice in choices)
     schedules = list(find_schedules(job, target, num_layers))
-    for restriction, schedule in product(_restrictions(choices, job, target), schedules):
+    for restriction, schedule in product(_restrictions(choices, job, framework, target), schedules):
         for replicas in divisors(job.global_batch):
             if replicas * smallest > num_devices or not allows(job.constraints, "dp", replicas):
                 continue
@@ -185,12 +186,14 @@ def _context(choice: Choice) -> tuple[int, str]:
     return choice.strategy.degree("cp"), choice.strategy.cp_comm_type
 
 
-def _restrictions(choices: tuple[Choice, ...], job: Job, target: Framework | None) -> Iterator[Restriction]:
+def _restrictions(
+    choices: tuple[Choice, ...], job: Job, framework: Framework, target: Framework | None
+) -> Iterator[Restriction]:
     """Yield the sets of choices that the target can mix, with the recompute that it can carry."""
     policies = ["any"]
     asked = [c for c in job.constraints if c.subject == "recompute"]
     if asked or (target is not None and not (target.can.uneven_recompute and target.can.partial_recompute)):
-        fused = all(choice.group.device.fused_attention for choice in choices)
+        fused = all(attention_kernel(job, framework, choice.group).fused for choice in choices)
         useful = ("none", "full") if fused and not asked else ("none", "selective", "full")
         policies = [policy for policy in useful if allows(asked, "recompute", policy)]
     sets = [tuple(range(len(choices)))]

@@ -52,8 +52,12 @@ class Uniform:
     """Chunks of layers on each rank (vpp)."""
     first_layers: Number
     """Layers of the first stage (of the only one, if there is one)."""
+    second_layers: Number
+    """Layers of the second stage, which holds most micro-batches of those in the middle; 1 where there is none."""
     middle_layers: Number
-    """Layers of the largest stage in the middle."""
+    """Layers of the largest stage in the middle; 1 where there is none."""
+    middle_place: Number
+    """Stages before the first that is as large."""
     last_layers: Number
 
 
@@ -82,14 +86,16 @@ def uniform_cost(kind: Kind, layout: Uniform) -> UniformCost:
             step_time=passes + sync_time(terms, layers, backward) + layout.framework.step_overhead,
             memory=_largest(terms, layers, recomputed, 1.0),
         )
+    middle = _terms(kind, layout, first=False, last=False)
     roles = [
         (_terms(kind, layout, first=True, last=False), layout.first_layers, layout.num_stages),
-        (_terms(kind, layout, first=False, last=False), layout.middle_layers, layout.num_stages - 1),
+        (middle, layout.middle_layers, layout.num_stages - layout.middle_place),
         (_terms(kind, layout, first=False, last=True), layout.last_layers, 1.0),
     ]
+    second = (middle, layout.second_layers, layout.num_stages - 1)
     return UniformCost(
         step_time=_pipeline_time(kind, layout, roles) + layout.framework.step_overhead,
-        memory=largest([_memory(kind, layout, *role) for role in roles]),
+        memory=largest([_memory(kind, layout, *role) for role in [*roles, second]]),
     )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LEAST_ROWS = 10
+"""[runs] judged, from which on percentiles say something."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:

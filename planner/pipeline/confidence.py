@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.domain.cluster import Cluster
-from planner.domain.confidence import Confidence, HeldOut, Interval, MeasuredRuns, Spread, TrackRecord, chip
+from planner.domain.confidence import LEAST_ROWS, Confidence, HeldOut, Interval, MeasuredRuns, Spread, TrackRecord, chip
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
@@ -51,7 +51,9 @@ def confidence(plan: Plan, prediction: Prediction, cluster: Cluster, job: Job, r
 def _calibrated(cluster: Cluster, job: Job, used: Sequence[str]) -> list[HeldOut]:
     """Return the cross-validated errors of the cluster's own runs, where they are about this prediction."""
     found = cluster.calibration
-    if found is None or found.framework != job.framework or list(used) != [chip(found.device)]:
+    if found is None or found.rows < LEAST_ROWS:
+        return []
+    if found.framework != job.framework or list(used) != [chip(found.device)]:
         return []
     p10, p50, p90 = found.residuals
     error = found.error_cross_validated

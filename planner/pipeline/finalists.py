@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
+from planner.units import NANOSECOND
 
+TICK = 2 * NANOSECOND
+"""[s] what the bound and the objective of the best plan may differ by: the search looks for less than the best."""
 WAITING = ("pipeline_bubble", "sync", "step_overhead")
 """Parts of a step beside a stage's own passes."""
 
@@ -43,19 +46,21 @@ def choose(finalists: Sequence[Finalist], bound: float, gap: float) -> Finalist:
     The fastest one; but a uniform layout that is within the wanted gap of it, and of the proved `bound` [s], is
     preferred: every framework can run it, and people can read it.
     """
-    fastest = finalists[0]
-    for finalist in finalists:
-        close = finalist.prediction.step_time <= fastest.prediction.step_time * (1 + gap)
-        if close and finalist.plan.is_uniform and finalist.objective * (1 - gap) <= bound:
+    proved = [finalist for finalist in finalists if finalist.objective * (1 - gap) <= bound + TICK]
+    if not proved:
+        return finalists[0]
+    for finalist in proved:
+        close = finalist.prediction.step_time <= finalists[0].prediction.step_time * (1 + gap)
+        if close and finalist.plan.is_uniform:
             return finalist
-    proved = [finalist for finalist in finalists if finalist.objective * (1 - gap) <= bound]
-    return proved[0] if proved else fastest
+    return proved[0]
 
 
 def lost_because(winner: Finalist, other: Finalist) -> str:
     """Return in a few words what makes the other plan slower, or why it lost though it is not."""
     if other.prediction.step_time <= winner.prediction.step_time:
-        return "no slower, but its layout is less uniform" if winner.plan.is_uniform else "not proved to be as good"
+        as_good = other.objective <= winner.objective + TICK
+        return "no slower, but its layout is less uniform" if as_good else "slower in the measure that is proved"
     ours, theirs = _comparable(winner, other), _comparable(other, winner)
     worse = {part: theirs.get(part, 0.0) - ours.get(part, 0.0) for part in {*ours, *theirs}}
     part = max(sorted(worse), key=lambda name: worse[name])

@@ -74,11 +74,12 @@ def _result(fit: Fit) -> str:
     low, middle, high = fit.residuals
     runs = "runs that were not fitted" if fit.helps else "the runs"
     spread = f"{runs} took {low:.2f} to {high:.2f} of the predicted time (p10 to p90), median {middle:.2f}"
-    if fit.helps and (fit.cross_validated.mape or 0.0) > POOR:
-        return f"{spread}; STILL POOR: look for a wrong framework, device or unit in the rows before you plan with it"
-    if fit.helps:
-        return spread
-    return f"the priors stay: what is fitted to some of the runs predicts the others no better; {spread}"
+    if not fit.helps:
+        spread = f"the priors stay: what is fitted to some of the runs predicts the others no better; {spread}"
+    left = fit.cross_validated if fit.helps else fit.before
+    if (left.mape or 0.0) > POOR:
+        return f"{spread}; POOR: look for a wrong framework, device or unit in the rows before you plan with it"
+    return spread
 
 
 def calibration_document(fit: Fit, record: Mapping[str, Any]) -> dict[str, Any]:

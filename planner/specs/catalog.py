@@ -54,15 +54,20 @@ def device_row(name: str) -> DeviceRow:
         SpecError: the catalogue has no such device.
 
     """
-    known = {simple(name): row for row in device_rows() for name in (row.device.name, *row.aliases)}
-    if (key := simple(name)) in known:
-        return known[key]
+    if (key := simple(name)) in _device_names():
+        return _device_names()[key]
     raise _unknown("device", name, [row.device.name for row in device_rows()], "give its figures in full as a block")
 
 
 def devices() -> tuple[Device, ...]:
     """Return every device of the catalogue, in its order."""
     return tuple(row.device for row in device_rows())
+
+
+@cache
+def _device_names() -> Mapping[str, DeviceRow]:
+    """Return every name of every device, as `simple` writes it."""
+    return {simple(name): row for row in device_rows() for name in (row.device.name, *row.aliases)}
 
 
 @cache

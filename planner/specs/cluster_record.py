@@ -46,7 +46,7 @@ class DeviceBlock(Record):
         needed = ("name", "memory_gib", "memory_bandwidth_gbyte_per_s")
         if missing := [key for key in needed if getattr(self, key) is None]:
             raise ValueError(f"lacks {', '.join(missing)}; add what is missing, or device: a row of the catalogue")
-        if not any(getattr(self, f"{rate}_tflops") for rate in catalog.RATES):
+        if not any((self.bf16_tflops, self.fp16_tflops, self.fp32_tflops)):
             raise ValueError(
                 "gives no peak rate; add bf16_tflops, fp16_tflops or fp32_tflops (dense, without sparsity)"
             )
@@ -249,6 +249,13 @@ class QuantilesBlock(Record):
     p10: Positive
     p50: Positive
     p90: Positive
+
+    @model_validator(mode="after")
+    def ascends(self) -> QuantilesBlock:
+        """Refuse percentiles out of order."""
+        if not self.p10 <= self.p50 <= self.p90:
+            raise ValueError("should ascend: p10, p50, p90")
+        return self
 
 
 class CalibrationBlock(Record):

@@ -18,10 +18,10 @@ from planner.accuracy.causes import causes
 from planner.accuracy.judge import judge_runs, price
 from planner.accuracy.runs import read_runs
 from planner.accuracy.setting import setting
-from planner.accuracy.track import LEAST, spread, track_record
+from planner.accuracy.track import spread, track_record
 from planner.accuracy.uncalibrated import uncalibrated
 from planner.costs.batch import stack, structure
-from planner.domain.confidence import Spread
+from planner.domain.confidence import LEAST_ROWS, Spread
 from planner.loader import load
 
 ROOT = transcripts.ROOT
@@ -62,8 +62,8 @@ def test_percentiles_are_of_measured_over_predicted() -> None:
     assert found is not None
     assert (found.rows, found.p10, found.p50, found.p90) == (11, 1.1, 1.5, 1.9)
     assert found.median_ape == round(1 - 1 / 1.5, 3)
-    assert spread(pairs[: LEAST - 1]) is None
-    assert spread([*pairs[: LEAST - 1], (None, 1.0), (1.0, None)]) is None
+    assert spread(pairs[: LEAST_ROWS - 1]) is None
+    assert spread([*pairs[: LEAST_ROWS - 1], (None, 1.0), (1.0, None)]) is None
 
 
 def test_the_record_holds_healthy_rows_that_were_held_out() -> None:

@@ -91,6 +91,9 @@ def test_what_is_no_value_is_told(column: str, cell: str, says: str, tmp_path: P
         ("zero", "4", "should be at most 3, not 4"),
         ("sp", "8", "should be at most 1, not 8"),
         ("mfu", "47", "should be at most 1, not 47"),
+        ("grad_bytes", "1000", "should be at most 16, not 1000"),
+        ("params_b", "1e300", "should be at most 1e+12, not 1e300"),
+        ("mfu", "1e-300", "should be at least 1e-09, not 1e-300"),
         ("zero", "-1", "should be at least 0, or empty where it is not known, not -1"),
     ],
 )

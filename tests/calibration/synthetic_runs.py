@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -34,13 +35,21 @@ TYPICAL: Mapping[str, object] = {
 
 
 def shapes(number: int, **changes: object) -> list[dict[str, object]]:
-    """Return `number` unlike runs from small to large layers, on one node and on two."""
+    """Return `number` unlike runs from small to large layers, on one node and on two.
+
+    Those that `changes` make alike differ by their batches.
+    """
     grid = product((8, 16), ((1024, 8), (2048, 16), (4096, 16), (8192, 8)), (1, 2, 8), (1, 2), (1, 4))
     rows = [
         {**TYPICAL, "gpus": gpus, "layers": layers, "hidden": hidden, "tp": tp, "pp": pp, "mbs": mbs, **changes}
         for gpus, (hidden, layers), tp, pp, mbs in grid
         if tp * pp <= gpus
     ]
+    seen: Counter[tuple[object, ...]] = Counter()
+    for row in rows:
+        key = tuple(row.values())
+        seen[key] += 1
+        row["gbs"] = 64 * seen[key]
     return random.Random(0).sample(rows, number)
 
 

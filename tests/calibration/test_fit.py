@@ -112,6 +112,14 @@ def test_flagged_runs_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     assert len(usable(read_runs([path]), flagged=True).used) == 5
 
 
+def test_runs_of_one_layout_count_once(tmp_path: Path) -> None:
+    """With the median of their times: a run that was written down eleven times is no eleven runs."""
+    rows = [*shapes(4), *[shapes(1)[0]] * 10]
+    found = usable(read_runs([written(tmp_path / "runs.csv", rows, [5.0, 1.0, 1.0, 1.0, *[7.0] * 10])]))
+    assert [row.time for row in found.used] == [7.0, 1.0, 1.0, 1.0]
+    assert dict(found.left_out) == {"another run of a layout, of which the median counts": 10}
+
+
 def test_runs_of_several_machines_are_told_apart(tmp_path: Path) -> None:
     """Two devices or two profiles are refused with the remedy, and an option chooses."""
     rows = shapes(6)

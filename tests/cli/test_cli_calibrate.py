@@ -203,8 +203,9 @@ def test_the_replay_is_priced_as_the_fit_was(run: Planner, tmp_path: Path) -> No
     assert document["error_after"]["mape"] < document["error_before"]["mape"]
     cluster = read_cluster("cluster.yaml")
     one = setting(read_runs([path])[0])
-    job = replace(one.layout.job, global_batch=64, framework=one.profile, headroom=0.1)
-    plan, job = plan_from_layout(parse_layout("zero=1,gbs=64"), cluster, one.layout.model, job)
+    batch = one.layout.num_replicas * one.layout.micro_batch * one.layout.num_microbatches
+    job = replace(one.layout.job, global_batch=int(batch), framework=one.profile, headroom=0.1)
+    plan, job = plan_from_layout(parse_layout(f"zero=1,gbs={batch}"), cluster, one.layout.model, job)
     factors = {constant["key"]: constant["fitted"] / constant["prior"] for constant in document["constants"]}
     assert predict_plan(plan, cluster, one.layout.model, job)[0].step_time == pytest.approx(times(rows, factors)[0])
 

@@ -43,6 +43,15 @@ def test_the_proof_holds(folder: Path) -> None:
     assert all(stage["peak_memory_bytes"] <= stage["memory_limit_bytes"] for stage in prediction["stages"])
 
 
+def test_a_constraint_never_makes_a_plan_better(folder: Path) -> None:
+    """What recompute is worth depends on the kernels of the framework, not on what the device could run."""
+    asked = "plan 1x8:a100-sxm-80gb model_specs/llama-2-7b.json --global-batch 64 --sequence-length 16384"
+    asked += " --for megatron-deepspeed --no-references"
+    free, selective = (document(folder, f"{asked} {more}") for more in ("", "-c 'recompute: selective'"))
+    assert free["prediction"]["step_time_s"] <= selective["prediction"]["step_time_s"]
+    assert free["certificate"]["lower_bound_s"] <= selective["certificate"]["objective_s"]
+
+
 def test_a_plan_is_good_and_predicted_the_same(folder: Path) -> None:
     """Check finds nothing wrong with what plan wrote, in either format; predict says the same time."""
     done = transcripts.run(f"{PLANNER} check plan.yaml plan.json", folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 import pytest
@@ -36,6 +36,7 @@ def closed(plan: Plan, job: Job, stage: Stage, *, policy: str = "none") -> tuple
     """Return the question that the closed form is asked about a plan of even stages."""
     model = replace(llama(), name="", spec=())
     layers = [one.num_layers for one in plan.stages]
+    middle = layers[1:-1] or [1]
     layout = Uniform(
         model=model,
         job=job,
@@ -51,7 +52,9 @@ def closed(plan: Plan, job: Job, stage: Stage, *, policy: str = "none") -> tuple
         num_stages=plan.num_stages,
         virtual_stages=plan.virtual_stages,
         first_layers=layers[0],
-        middle_layers=max(layers[1:-1], default=1),
+        second_layers=middle[0],
+        middle_layers=max(middle),
+        middle_place=1 + middle.index(max(middle)),
         last_layers=layers[-1],
     )
     return Kind(zero_stage=plan.zero_stage, policy=policy, single_stage=plan.num_stages == 1), layout
@@ -80,6 +83,19 @@ def test_the_closed_form_is_near_the_replay(text: str, framework: str) -> None:
     time, memory, replayed, held = both(text, framework)
     assert time == pytest.approx(replayed, rel=0.01)
     assert memory == pytest.approx(held)
+
+
+@pytest.mark.parametrize("cut", [(9, 3, 10, 10), (4, 10, 9, 9), (2, 3, 13, 14), (8, 8, 8, 8)])
+def test_the_memory_of_unlike_middles_is_the_replays(cut: tuple[int, ...]) -> None:
+    """The second stage holds most micro-batches, a larger one behind it more layers: the fullest counts."""
+    text = "tp=4,pp=4,dp=4,mbs=4,gbs=256,recompute=none"
+    plan, job = plan_from_layout(parse_layout(text), CLUSTER, llama(), JOB)
+    ends = list(accumulate(cut))
+    stages = [replace(s, first_layer=e - n, last_layer=e - 1) for s, n, e in zip(plan.stages, cut, ends, strict=True)]
+    plan = replace(plan, stages=tuple(stages))
+    costs = plan_cost(plan, CLUSTER, llama(), job, catalog.framework("megatron"))
+    held = predict(plan, costs, CLUSTER, llama(), job).peak_memory
+    assert uniform_cost(*closed(plan, job, plan.stages[0])).peak_memory == pytest.approx(held)
 
 
 @pytest.mark.parametrize("text", ["tp=4,pp=4,vpp=2,dp=4", "tp=2,pp=8,vpp=4,dp=4", "tp=8,pp=2,vpp=8,dp=4"])
