@@ -34,6 +34,8 @@ NEAREST = {
 """Frameworks without a profile of this name, as `catalog.simple` writes them -> the profile that is nearest."""
 NEEDED = ("layers", "hidden", "heads", "seq", "gpus", "mbs")
 
+NARROW = frozenset(name for name, precision in PRECISIONS.items() if precision.narrow)
+
 
 class NotJudgedError(Exception):
     """A run that cannot be judged; the text says why."""
@@ -135,7 +137,8 @@ def _framework(run: Run) -> Framework:
     """Return the profile of the run's framework, with the kernels that the run names.
 
     Where it names none: training in fp16 is older than fused attention, and recomputing the core of attention saves
-    something only where it is not fused.
+    something only where it is not fused. Runs of Megatron in 8 bits and less are those of NVIDIA's performance
+    recipes, whose gradients are bf16 (``grad_reduce_in_fp32=False`` in NeMo and Megatron-Bridge).
     """
     try:
         framework = catalog.framework(NEAREST.get(catalog.simple(run.framework), run.framework))
@@ -151,6 +154,8 @@ def _framework(run: Run) -> Framework:
         framework = replace(framework, norm_kernel=run.norm_kernel)
     if run.grad_bytes is not None:
         framework = replace(framework, gradient_bytes=run.grad_bytes)
+    elif framework.name == "megatron" and run.precision.lower() in NARROW:
+        framework = replace(framework, gradient_bytes=2)
     return framework
 
 

@@ -96,3 +96,13 @@ def test_empty_columns_take_what_is_usual() -> None:
 def test_kernels_are_those_of_their_time_unless_named(changes: dict[str, object], kernel: str) -> None:
     """Training in fp16, and recomputing the core of attention, are older than fused attention."""
     assert setting(ran(**changes)).layout.framework.attention_kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [({"precision": "bf16"}, 4), ({}, 2), ({"grad_bytes": 4}, 4), ({"framework": "torchtitan", "pp": 1}, 4)],
+)
+def test_gradients_of_megatron_in_fp8_are_narrow(changes: dict[str, object], size: int) -> None:
+    """As in the performance recipes that such runs are published of, unless the run says otherwise."""
+    found = setting(ran(**{"gpu": "h100-sxm-80gb", "precision": "FP8", **changes}))
+    assert found.layout.framework.gradient_bytes == size
