@@ -42,6 +42,7 @@ lowest: $(LOWEST) ## run the tests with the lowest versions that are allowed
 bench: $(DEVELOPMENT) ## run the cheapest benchmarks once, so that they cannot rot
 	.venv-dev/bin/python benchmarks/speed.py --smoke
 	.venv-dev/bin/python benchmarks/predictions.py --smoke
+	.venv-dev/bin/python benchmarks/mixed.py --smoke
 
 accuracy: $(DEVELOPMENT) ## write what predictions err by: docs/accuracy.md and planner/catalog/errors.yaml
 	.venv-dev/bin/python benchmarks/accuracy.py
