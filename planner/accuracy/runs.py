@@ -126,6 +126,8 @@ def _whole(name: str, text: str) -> int | None:
 
 
 def _text(name: str, text: str) -> str:
+    if name == "precision":
+        return text.lower()
     if name != "oom":
         return text
     plain = {"0.0": "0", "1.0": "1"}.get(text, text)

@@ -154,7 +154,7 @@ def _framework(run: Run) -> Framework:
         framework = replace(framework, norm_kernel=run.norm_kernel)
     if run.grad_bytes is not None:
         framework = replace(framework, gradient_bytes=run.grad_bytes)
-    elif framework.name == "megatron" and run.precision.lower() in NARROW:
+    elif framework.name == "megatron" and run.precision in NARROW:
         framework = replace(framework, gradient_bytes=2)
     return framework
 
@@ -167,7 +167,7 @@ def _group(run: Run) -> DeviceGroup:
 
 
 def _precision(run: Run, group: DeviceGroup) -> str:
-    precision = run.precision.lower() or ("bf16" if group.device.peak("bf16") else "fp16")
+    precision = run.precision or ("bf16" if group.device.peak("bf16") else "fp16")
     if precision not in PRECISIONS or not matmul_peak(group.device, precision):
         raise NotJudgedError(f"{group.device.name} has no {precision}")
     return precision

@@ -58,6 +58,13 @@ def test_cells_are_typed(tmp_path: Path) -> None:
     ]
 
 
+def test_precisions_are_read_in_any_case(tmp_path: Path) -> None:
+    """Once, where they are read: kernels, gradients and peaks all go by the name."""
+    path = tmp_path / "runs.csv"
+    path.write_text(f"precision,{HEADER}FP16,{GOOD}", encoding="utf-8")
+    assert [run.precision for run in read_runs([str(path)])] == ["fp16"]
+
+
 def test_lines_are_counted_through_long_cells(tmp_path: Path) -> None:
     """A cell of several lines moves the rows behind it; a row stands where it starts."""
     text = HEADER + GOOD.replace("a,", '"a\nb\nc",') + "d,x" + GOOD[3:]

@@ -79,7 +79,7 @@ def test_layers_of_the_stages(written: str, layers: tuple[int, ...]) -> None:
 
 def test_empty_columns_take_what_is_usual() -> None:
     """Degrees are 1, replicas are what is left, ZeRO and the meaning of selective are the framework's."""
-    found = setting(ran(pp=None, framework="torchtitan", recompute="selective", precision="BF16"))
+    found = setting(ran(pp=None, framework="torchtitan", recompute="selective", precision="bf16"))
     assert (found.layout.num_replicas, found.layout.num_microbatches, found.layout.num_stages) == (8, 8, 1)
     assert (found.kind.zero_stage, found.kind.policy, found.layout.job.precision) == (3, "op", "bf16")
 
@@ -104,5 +104,5 @@ def test_kernels_are_those_of_their_time_unless_named(changes: dict[str, object]
 )
 def test_gradients_of_megatron_in_fp8_are_narrow(changes: dict[str, object], size: int) -> None:
     """As in the performance recipes that such runs are published of, unless the run says otherwise."""
-    found = setting(ran(**{"gpu": "h100-sxm-80gb", "precision": "FP8", **changes}))
+    found = setting(ran(**{"gpu": "h100-sxm-80gb", "precision": "fp8", **changes}))
     assert found.layout.framework.gradient_bytes == size
