@@ -11,17 +11,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from planner.accuracy.batch import batches
 from planner.accuracy.judge import judge_runs
 from planner.accuracy.runs import read_runs
 from planner.accuracy.setting import Setting, setting
-from planner.costs.batch import stack, structure
 from planner.costs.uniform import Kind, Uniform, UniformCost, uniform_cost
 from planner.domain.plan import Strategy
 
@@ -76,10 +75,7 @@ def grid(base: Setting, number: int, seed: int = 0) -> Groups:
 
 def grouped(settings: Sequence[Setting]) -> Groups:
     """Return settings as arrays, those of the same structure together."""
-    groups: dict[Hashable, list[Setting]] = defaultdict(list)
-    for item in settings:
-        groups[item.kind, structure(item.layout)].append(item)
-    return [(members[0].kind, stack([item.layout for item in members])) for members in groups.values()]
+    return [(batch.kind, batch.layouts) for batch in batches(settings)]
 
 
 def priced(groups: Groups) -> list[UniformCost]:

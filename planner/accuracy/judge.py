@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
+from planner.accuracy.batch import batches
 from planner.accuracy.judged import Judged
 from planner.accuracy.run import Run
 from planner.accuracy.setting import NotJudgedError, Setting, setting
-from planner.costs.batch import stack, structure
 from planner.costs.uniform import uniform_cost
 
 
@@ -41,14 +40,11 @@ def price(settings: Sequence[Setting]) -> list[tuple[float, float]]:
     """Return step time [s] and peak memory [bytes] of each setting."""
     import numpy as np
 
-    groups: dict[Hashable, list[int]] = defaultdict(list)
-    for index, item in enumerate(settings):
-        groups[item.kind, structure(item.layout)].append(index)
     found = [(0.0, 0.0)] * len(settings)
-    for indices in groups.values():
-        cost = uniform_cost(settings[indices[0]].kind, stack([settings[index].layout for index in indices]))
-        times, peaks = (np.broadcast_to(figure, len(indices)) for figure in (cost.step_time, cost.peak_memory))
-        for index, time, peak in zip(indices, times.tolist(), peaks.tolist(), strict=True):
+    for batch in batches(settings):
+        cost = uniform_cost(batch.kind, batch.layouts)
+        times, peaks = (np.broadcast_to(figure, len(batch.rows)) for figure in (cost.step_time, cost.peak_memory))
+        for index, time, peak in zip(batch.rows, times.tolist(), peaks.tolist(), strict=True):
             found[index] = (time, peak)
     return found
 

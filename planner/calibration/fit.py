@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
+from planner.accuracy.batch import Batch, batches
 from planner.accuracy.errors import Errors, errors, percentile
-from planner.calibration.batch import Batch, batches, step_times
+from planner.calibration.batch import step_times
 from planner.calibration.constants import Constant, constants
 from planner.calibration.optimum import Problem, optimum
 from planner.calibration.rows import Rows

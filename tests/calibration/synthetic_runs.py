@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from accuracy.judged_runs import run
+from planner.accuracy.batch import batches
 from planner.accuracy.setting import setting
-from planner.calibration.batch import batches, step_times
+from planner.calibration.batch import step_times
 from planner.calibration.constants import constants
 
 COLUMNS = (

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+import pytest
 from exhaustive import Exhaustive, Plans, Setting
 
 from builders import Planning, drawn
 from planner.candidates import Family, Space
+from planner.checks import Context, run_checks
+from planner.costs import plan_cost
 from planner.errors import NoFeasiblePlan
-from planner.program import Result, Search
+from planner.program import Result, Search, decode
 from planner.program.subproblem import Subproblem, build_subproblem
 from planner.program.variables import Column
 from planner.units import NANOSECOND
@@ -44,6 +47,20 @@ def allowance(num_passes: int, num_stages: int) -> int:
 def largest_allowance(asked: Planning) -> int:
     chunks = asked.model.num_layers // 2
     return allowance(max(1, chunks) * asked.job.global_batch, max(1, chunks) * asked.model.num_layers)
+
+
+def check_optimum(asked: Planning) -> Result:
+    """Hold a search to exhaustive search: the same optimum, no bound above it, and all plans met pass the checks."""
+    best, result = Exhaustive(asked).optimum / NANOSECOND, searched(asked)
+    found = min((found.objective for found in result.found), default=np.inf)
+    assert found == pytest.approx(best, rel=1e-9, abs=largest_allowance(asked))
+    assert result.lower_bound <= best + largest_allowance(asked)
+    for one in result.found:
+        plan = decode(asked.space, one)
+        costs = plan_cost(plan, asked.cluster, asked.model, asked.job, asked.framework)
+        context = Context(plan=plan, cluster=asked.cluster, model=asked.model, job=asked.job, stages=costs.stages)
+        assert not run_checks(context), plan
+    return result
 
 
 def families(space: Space) -> Iterator[tuple[Family, int]]:

@@ -5,18 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from cases import largest_allowance, searched
-from exhaustive import Exhaustive
+from cases import check_optimum, searched
 
 from builders import Planning, cluster, drawn, group, job, model, planning
-from planner.checks import Context, run_checks
-from planner.costs import plan_cost
 from planner.domain.profile import LayerProfile, LayerTimes, ProfileRow
 from planner.errors import NoFeasiblePlan
-from planner.program import decode
-from planner.units import NANOSECOND
 
 SEEDS = range(6000, 6060)
 
@@ -67,15 +61,7 @@ def test_optimum_of_measured_layers_is_that_of_every_plan(seed: int) -> None:
     Groups with and without a profile stand side by side.
     """
     asked = profiled(seed)
-    best, result = Exhaustive(asked).optimum / NANOSECOND, searched(asked)
-    found = min((found.objective for found in result.found), default=np.inf)
-    assert found == pytest.approx(best, rel=1e-9, abs=largest_allowance(asked))
-    assert result.lower_bound <= best + largest_allowance(asked)
-    for one in result.found:
-        plan = decode(asked.space, one)
-        costs = plan_cost(plan, asked.cluster, asked.model, asked.job, asked.framework)
-        context = Context(plan=plan, cluster=asked.cluster, model=asked.model, job=asked.job, stages=costs.stages)
-        assert not run_checks(context), plan
+    check_optimum(asked)
 
 
 def test_profiles_decide_among_the_problems() -> None:
