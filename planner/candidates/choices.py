@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from planner.costs.compute import matmul_peak
@@ -17,15 +17,28 @@ from planner.parallelism import AXES, Axis, blockers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A group and a strategy: what a position of the pipeline chooses between."""
+    """A group, a strategy and a data split: what a position of the pipeline chooses between."""
 
     group: DeviceGroup
     strategy: Strategy
+    split: int = 1
+    """Copies of the stage in one pipeline: each micro-batch is divided over them."""
+
+    @property
+    def block(self) -> int:
+        """Devices of one copy, which stay inside a node."""
+        return self.strategy.num_devices
 
     @property
     def width(self) -> int:
-        """Devices of one replica."""
-        return self.strategy.num_devices
+        """Devices of the stage in one pipeline."""
+        return self.split * self.block
+
+    def unpriced(self, micro_batch: int) -> str:
+        """Return why there is no price of the choice at `micro_batch`; empty if there is one."""
+        if micro_batch % self.split:
+            return f"a micro-batch of {micro_batch} cannot be split {self.split} ways"
+        return self.group.unmeasured(self.strategy, micro_batch // self.split)
 
 
 def allows(constraints: Iterable[Constraint], subject: str, value: int | str) -> bool:
@@ -38,10 +51,21 @@ def divisors(number: int) -> list[int]:
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
 
 
-def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice, ...], Mapping[str, int]]:
-    """Return the legal choices in order of group and degree, and how many were refused for which reason."""
+SPLITS = (1, 2, 4, 8)
+"""Copies of a stage that are tried where stages of unlike groups may divide micro-batches unlike ways."""
+
+
+def find_choices(
+    cluster: Cluster, model: Model, job: Job, *, splits: tuple[int, ...] = (1,)
+) -> tuple[tuple[Choice, ...], Mapping[str, int]]:
+    """Return the legal choices in order of group, degree and split, and how many were refused for which reason.
+
+    Splits are tried where there are several groups: in one group, more replicas do the same.
+    """
     rejections: Counter[str] = Counter()
-    found, micro_batches = [], divisors(job.global_batch)
+    found: list[Choice] = []
+    micro_batches = divisors(job.global_batch)
+    tried = splits if len(cluster.groups) > 1 else (1,)
     for group in cluster.groups:
         if any(c.subject == f"group {group.name}" and c.value == "unused" for c in job.constraints):
             rejections[f"group {group.name} is excluded by a constraint"] += 1
@@ -59,7 +83,9 @@ def find_choices(cluster: Cluster, model: Model, job: Job) -> tuple[tuple[Choice
                 unmeasured = [group.unmeasured(strategy, samples) for samples in micro_batches]
                 rejections.update(filter(None, unmeasured))
                 if not all(unmeasured):
-                    found.append(choice)
+                    found.extend(
+                        replace(choice, split=split) for split in tried if choice.block * split <= group.num_devices
+                    )
     return tuple(found), dict(rejections)
 
 

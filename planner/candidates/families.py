@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from planner.candidates.choices import Choice, allows, divisors
+from planner.candidates.replicas import Shares, find_shares, split_patterns
+from planner.costs.crossing import Beyond
 from planner.costs.layer import attention_kernel
 from planner.domain.framework import Framework
 from planner.domain.job import Job
@@ -40,9 +42,13 @@ class Family:
     num_replicas: int
     micro_batch: int
     num_microbatches: int
+    short_replicas: int
+    """Replicas that work on a micro-batch less; the others decide how long a step takes."""
     restriction: Restriction
     pipelined: bool
     """Whether the family holds pipelines of several stages, or a single stage."""
+    beyond: Beyond | None = None
+    """Replicas of other kinds on other groups, which count among the replicas; None if all replicas are alike."""
 
     @property
     def num_passes(self) -> int:
@@ -74,38 +80,45 @@ def find_families(
     ZeRO stages are those that the target can run, or else those of the framework whose costs are used: another's would
     be priced wrongly. A constraint on them lifts that. Where no two ranks share weights, ZeRO stages are all the same.
     """
-    smallest = min(choice.width for choice in choices)
     schedules = list(find_schedules(job, target, num_layers))
-    for restriction, schedule in product(_restrictions(choices, job, framework, target), schedules):
-        for replicas in divisors(job.global_batch):
-            if replicas * smallest > num_devices or not allows(job.constraints, "dp", replicas):
-                continue
-            shared = replicas > 1 or _share_weights(restriction, choices)
-            for samples in divisors(job.global_batch // replicas):
-                priced = _measured(restriction, choices, samples)
-                if not priced.choices or not allows(job.constraints, "micro_batch", samples):
+    shared_out = [
+        (shares, tuple(split_patterns(choices, shares.micro_batch)))
+        for shares in find_shares(choices, job, target, num_devices)
+    ]
+    for restriction, schedule in product(find_restrictions(choices, job, framework, target), schedules):
+        for shares, patterns in shared_out:
+            for pattern, zero, pipelined in product(patterns, ZERO_STAGES, (False, True)):
+                possible = _possible(restriction, choices, pattern, shares)
+                if not _mixes(possible, choices, pattern, pipelined=pipelined):
                     continue
-                for zero, pipelined in product(ZERO_STAGES, (False, True)):
-                    if not _zero_allowed(zero.stage, job, framework, target, shared=shared, pipelined=pipelined):
-                        continue
-                    if not _context_allowed(zero.stage, priced, choices, target, pipelined=pipelined):
-                        continue
-                    alone = not pipelined or replicas * samples == job.global_batch
-                    if _needless(schedule, schedules[0], alone=alone, pipelined=pipelined):
-                        continue
-                    yield Family(
-                        schedule=schedule,
-                        zero_stage=zero.stage,
-                        num_replicas=replicas,
-                        micro_batch=samples,
-                        num_microbatches=job.global_batch // (replicas * samples),
-                        restriction=priced,
-                        pipelined=pipelined,
-                    )
+                shared = shares.num_replicas > 1 or _share_weights(possible, choices)
+                if not zero_allowed(zero.stage, job, framework, target, shared=shared, pipelined=pipelined):
+                    continue
+                if not _context_allowed(zero.stage, possible, choices, target, pipelined=pipelined):
+                    continue
+                alone = not pipelined or shares.num_microbatches == 1
+                uneven = bool(shares.short_replicas) or len(_splits(possible, choices)) > 1
+                if _needless(schedule, schedules[0], alone=alone, pipelined=pipelined, uneven=uneven):
+                    continue
+                yield Family(
+                    schedule=schedule,
+                    zero_stage=zero.stage,
+                    num_replicas=shares.num_replicas,
+                    micro_batch=shares.micro_batch,
+                    num_microbatches=shares.num_microbatches,
+                    short_replicas=shares.short_replicas,
+                    restriction=possible,
+                    pipelined=pipelined,
+                )
 
 
-def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bool) -> bool:
-    """Tell whether the first schedule says it all: of one stage or one micro-batch every schedule is the same."""
+def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bool, uneven: bool) -> bool:
+    """Tell whether the first schedule says it all: of one stage or one micro-batch every schedule is the same.
+
+    Unlike shares of the batch are tried with one chunk a stage.
+    """
+    if uneven and schedule.virtual_stages > 1:
+        return True
     return (alone and schedule != first) or (not pipelined and bool(schedule.blocker(1, 1)))
 
 
@@ -136,10 +149,27 @@ def _worthwhile(chunks: list[int], num_layers: int) -> list[int]:
     return sorted({*chunks[:1], *equal[-1:]})
 
 
-def _measured(restriction: Restriction, choices: tuple[Choice, ...], micro_batch: int) -> Restriction:
-    """Return the restriction to choices that have a time at `micro_batch`: profiles do not have all."""
-    gaps = {i for i in restriction.choices if choices[i].group.unmeasured(choices[i].strategy, micro_batch)}
-    return replace(restriction, choices=tuple(i for i in restriction.choices if i not in gaps)) if gaps else restriction
+def _possible(
+    restriction: Restriction, choices: tuple[Choice, ...], pattern: tuple[int, ...], shares: Shares
+) -> Restriction:
+    """Return the restriction to a pattern's choices that the group has devices for and that have a price."""
+
+    def possible(choice: Choice) -> bool:
+        enough = shares.num_replicas * choice.width <= choice.group.num_devices
+        return enough and not choice.unpriced(shares.micro_batch)
+
+    kept = set(pattern) & {index for index in restriction.choices if possible(choices[index])}
+    return replace(restriction, choices=tuple(sorted(kept)))
+
+
+def _mixes(restriction: Restriction, choices: tuple[Choice, ...], pattern: tuple[int, ...], *, pipelined: bool) -> bool:
+    """Tell whether something is left to choose: split stages and whole ones, where the pattern has both."""
+    left, wanted = _splits(restriction, choices), {choices[index].split for index in pattern}
+    return bool(left) and left == wanted and (pipelined or wanted == {1})
+
+
+def _splits(restriction: Restriction, choices: tuple[Choice, ...]) -> set[int]:
+    return {choices[index].split for index in restriction.choices}
 
 
 def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) -> bool:
@@ -152,9 +182,10 @@ def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) ->
     return allows(job.constraints, "schedule", schedule.name)
 
 
-def _zero_allowed(
+def zero_allowed(
     stage: int, job: Job, framework: Framework, target: Framework | None, *, shared: bool, pipelined: bool
 ) -> bool:
+    """Tell whether the job, and the target or else the framework, admit a ZeRO stage."""
     can = (target or framework).can
     stages = list(can.zero_stages_pipeline if pipelined else can.zero_stages)
     if target is None and (not stages or any(c.subject == "zero" for c in job.constraints)):
@@ -166,8 +197,8 @@ def _zero_allowed(
 
 
 def _share_weights(restriction: Restriction, choices: tuple[Choice, ...]) -> bool:
-    """Tell whether ranks of one replica may hold the same weights, so that ZeRO has something to shard over."""
-    return any(weight_copies(AXES, choices[index].strategy) > 1 for index in restriction.choices)
+    """Tell whether ranks of one pipeline may hold the same weights, so that ZeRO has something to shard over."""
+    return any(choices[index].split * weight_copies(AXES, choices[index].strategy) > 1 for index in restriction.choices)
 
 
 def _context_allowed(
@@ -186,7 +217,7 @@ def _context(choice: Choice) -> tuple[int, str]:
     return choice.strategy.degree("cp"), choice.strategy.cp_comm_type
 
 
-def _restrictions(
+def find_restrictions(
     choices: tuple[Choice, ...], job: Job, framework: Framework, target: Framework | None
 ) -> Iterator[Restriction]:
     """Yield the sets of choices that the target can mix, with the recompute that it can carry."""
@@ -202,19 +233,19 @@ def _restrictions(
     if target is not None:
         kinds = target.can.cp_comm_types
         sets = [tuple(i for i in sets[0] if _context(choices[i])[0] == 1 or _context(choices[i])[1] in kinds)]
-        sets = _split(sets, lambda index: _context(choices[index]))
-        sets = _split(sets, lambda index: choices[index].group.device.vendor)
+        sets = _sorted_out(sets, lambda index: _context(choices[index]))
+        sets = _sorted_out(sets, lambda index: choices[index].group.device.vendor)
     if target is not None and not target.can.mixed_devices:
-        sets = _split(sets, lambda index: choices[index].group.name)
+        sets = _sorted_out(sets, lambda index: choices[index].group.name)
     if target is not None and not target.can.uneven_tensor_parallel:
-        sets = _split(sets, lambda index: choices[index].strategy)
+        sets = _sorted_out(sets, lambda index: choices[index].strategy)
     for indices, policy in product(sets, policies):
         if indices:
             even = target is not None and not target.can.uneven_layers
             yield Restriction(choices=indices, recompute=policy, even_layers=even)
 
 
-def _split(sets: list[tuple[int, ...]], key: Callable[[int], object]) -> list[tuple[int, ...]]:
+def _sorted_out(sets: list[tuple[int, ...]], key: Callable[[int], object]) -> list[tuple[int, ...]]:
     """Split each set by `key`, keeping the order."""
     found: list[tuple[int, ...]] = []
     for indices in sets:

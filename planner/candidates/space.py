@@ -9,9 +9,10 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates.choices import Choice, allows, find_choices
+from planner.candidates.choices import SPLITS, Choice, allows, find_choices
 from planner.candidates.families import Family, find_families, find_schedules
 from planner.candidates.prices import NEVER, Ticks
+from planner.candidates.replicas import may_be_unequal
 from planner.candidates.table import Table, stack_terms, to_ticks
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
@@ -67,8 +68,13 @@ class Space:
 
     @cached_property
     def widths(self) -> NDArray[np.int64]:
-        """(choice,) devices of one replica."""
+        """(choice,) devices of the stage in one pipeline."""
         return np.array([choice.width for choice in self.choices])
+
+    @cached_property
+    def splits(self) -> NDArray[np.int64]:
+        """(choice,) copies of the stage in one pipeline, each inside a node."""
+        return np.array([choice.split for choice in self.choices])
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -86,7 +92,7 @@ class Space:
 
     @cached_property
     def usage(self) -> NDArray[np.int64]:
-        """(limit, choice) devices that one replica of a stage takes of each limit."""
+        """(limit, choice) devices that a stage of one pipeline takes of each limit."""
         rows = np.zeros((len(self.limits), len(self.choices)), dtype=np.int64)
         for row, limit in enumerate(self.limits):
             rows[row, list(limit.choices)] = self.widths[list(limit.choices)]
@@ -137,8 +143,9 @@ class Space:
         key = (choice, micro_batch, pipelined)
         if key not in self._costs:
             chosen = self.choices[choice]
+            samples = micro_batch // chosen.split
             self._costs[key] = layer_costs(
-                self.model, self.job, self.framework, chosen.group, chosen.strategy, micro_batch, pipelined=pipelined
+                self.model, self.job, self.framework, chosen.group, chosen.strategy, samples, pipelined=pipelined
             )
         return self._costs[key]
 
@@ -146,27 +153,29 @@ class Space:
     def _costs(self) -> dict[tuple[int, int, bool], LayerCosts]:
         return {}
 
-    def hops(self, num_replicas: int, micro_batch: int) -> Ticks:
-        """Return (2, choice, choice) [ns]: forward and backward transfer between choices, priced once."""
-        key = (num_replicas, micro_batch)
+    def hops(self, family: Family) -> Ticks:
+        """Return (2, choice, choice) [ns]: forward and backward transfer between a family's choices, priced once."""
+        key = (family.num_replicas, family.micro_batch, family.restriction.choices)
         if key not in self._hops:
-            ends = [StageEnd(group=c.group, strategy=c.strategy, num_replicas=num_replicas) for c in self.choices]
-            there = [
-                [hop_time(a, b, self.cluster, self.model, self.job, self.framework, micro_batch) for b in ends]
-                for a in ends
-            ]
-            forward = to_ticks(there)
+            ends = [self._end(self.choices[index], family.num_replicas) for index in family.restriction.choices]
+            asked = (self.cluster, self.model, self.job, self.framework, family.micro_batch)
+            forward = to_ticks([[hop_time(here, there, *asked) for there in ends] for here in ends])
             self._hops[key] = np.stack([forward, forward.T])
         return self._hops[key]
 
+    @staticmethod
+    def _end(choice: Choice, num_replicas: int) -> StageEnd:
+        copies = num_replicas * choice.split
+        return StageEnd(group=choice.group, strategy=choice.strategy, num_replicas=copies, split=choice.split)
+
     @cached_property
-    def _hops(self) -> dict[tuple[int, int], Ticks]:
+    def _hops(self) -> dict[tuple[object, ...], Ticks]:
         return {}
 
     def terms(self, family: Family, policy: str, first: bool, last: bool) -> StageTerms:
         """Return the coefficients of all choices of a family in a role, computed once for all schedules."""
         setting = (family.restriction.choices, family.micro_batch, family.num_replicas, family.zero_stage)
-        key = (*setting, family.pipelined, policy, first, last)
+        key = (*setting, family.pipelined, family.beyond, policy, first, last)
         if key not in self._terms:
             terms = [
                 stage_terms(
@@ -174,10 +183,11 @@ class Space:
                     self.job,
                     self.framework,
                     policy=policy,
-                    num_replicas=family.num_replicas,
+                    num_replicas=family.num_replicas * self.choices[index].split,
                     zero_stage=family.zero_stage,
                     first=first,
                     last=last,
+                    beyond=family.beyond,
                 )
                 for index in family.restriction.choices
             ]
@@ -202,7 +212,7 @@ class Space:
             family,
             [self.choices[i] for i in indices],
             costs,
-            self.hops(family.num_replicas, family.micro_batch)[:, indices][:, :, indices],
+            self.hops(family),
             partial(self.terms, family),
             self.model,
             self.job,
@@ -240,7 +250,8 @@ def find_space(
         NoFeasiblePlan: no choice is legal; the rejections say why.
 
     """
-    choices, rejections = find_choices(cluster, model, job)
+    splits = SPLITS if may_be_unequal(job, target) else (1,)
+    choices, rejections = find_choices(cluster, model, job, splits=splits)
     if not choices:
         raise NoFeasiblePlan("no degree of parallelism is legal on any group", rejections)
     return Space(

@@ -34,16 +34,27 @@ class Context:
     model: Model
     job: Job
     stages: tuple[StageMemory, ...] | None = None
-    """Memory of each stage; None where it is not known, and then memory is not judged."""
+    """Memory of each stage of every kind of pipeline; None where it is not known, and then memory is not judged."""
 
     def group(self, stage: Stage) -> DeviceGroup | None:
         """Return the group that `stage` runs on, or None if the cluster has none of that name."""
         return next((group for group in self.cluster.groups if group.name == stage.group), None)
 
+    def pipelines(self) -> Iterator[tuple[str, Plan]]:
+        """Yield every kind of pipeline with what its places begin with."""
+        for index, pipeline in enumerate(self.plan.pipelines):
+            yield f"other_pipelines[{index - 1}]." if index else "", pipeline
+
     def places(self, key: str = "") -> Iterator[tuple[str, Stage]]:
-        """Yield each stage with the place of its `key` in the plan."""
-        for index, stage in enumerate(self.plan.stages):
-            yield f"stages[{index}].{key}" if key else f"stages[{index}]", stage
+        """Yield each stage of every kind of pipeline with the place of its `key` in the plan."""
+        for prefix, pipeline in self.pipelines():
+            yield from places(pipeline, prefix, key)
+
+
+def places(pipeline: Plan, prefix: str, key: str = "") -> Iterator[tuple[str, Stage]]:
+    """Yield each stage of a pipeline with the place of its `key`, which begins with `prefix`."""
+    for index, stage in enumerate(pipeline.stages):
+        yield f"{prefix}stages[{index}].{key}" if key else f"{prefix}stages[{index}]", stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

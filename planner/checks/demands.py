@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from planner.checks.base import Check, Context
-from planner.domain.job import Constraint
+from planner.domain.job import EQUAL, UNEQUAL, Constraint
 from planner.domain.plan import Plan, Stage
 from planner.errors import Problem
 
@@ -28,25 +28,25 @@ def _holds(constraint: Constraint, value: int | str) -> bool:
 def _values(constraint: Constraint, plan: Plan) -> Iterator[int | str]:
     """Yield the values that the plan gives to a constraint's subject, each once."""
     subject = constraint.subject
-    whole: dict[str, int | str] = {
-        "pp": plan.num_stages,
-        "vpp": plan.virtual_stages,
-        "dp": plan.num_replicas,
-        "zero": plan.zero_stage,
-        "micro_batch": plan.micro_batch,
-        "schedule": plan.schedule,
-        "devices": plan.num_devices,
+    pipelines = plan.pipelines
+    whole: dict[str, Iterable[int | str]] = {
+        "pp": (pipeline.num_stages for pipeline in pipelines),
+        "vpp": (pipeline.virtual_stages for pipeline in pipelines),
+        "dp": (plan.data_parallel,),
+        "zero": (pipeline.zero_stage for pipeline in pipelines),
+        "micro_batch": (pipeline.micro_batch for pipeline in pipelines),
+        "schedule": (pipeline.schedule for pipeline in pipelines),
+        "devices": (plan.num_devices,),
+        "replicas": (EQUAL if plan.has_even_replicas else UNEQUAL,),
+        "recompute": (policy for stage in plan.all_stages for policy in _policies(stage)),
     }
     if subject in whole:
-        yield whole[subject]
-    elif subject == "recompute":
-        yield from dict.fromkeys(policy for stage in plan.stages for policy in _policies(stage))
+        yield from dict.fromkeys(whole[subject])
     elif subject.startswith("group "):
         name = subject.removeprefix("group ")
-        used = sum(stage.strategy.num_devices for stage in plan.stages if stage.group == name)
-        yield plan.num_replicas * used
+        yield sum(devices for group, devices in plan.devices if group == name)
     else:
-        yield from dict.fromkeys(stage.strategy.degree(subject) for stage in plan.stages)
+        yield from dict.fromkeys(stage.strategy.degree(subject) for stage in plan.all_stages)
 
 
 def _policies(stage: Stage) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from planner.checks.base import Check, Context
+from planner.checks.base import Check, Context, places
 from planner.checks.packing import is_packable
 from planner.domain.cluster import DeviceGroup
 from planner.domain.plan import Strategy
@@ -27,13 +27,14 @@ def _group_problems(context: Context, group: DeviceGroup) -> list[Problem]:
     """Return what is wrong with the use of `group`: too wide, too many devices, or torn by the ends of nodes."""
     blocks: Counter[int] = Counter()
     problems = []
-    for place, stage in context.places("strategy"):
-        if stage.group != group.name or any(degree < 1 for _, degree in stage.strategy.degrees):
-            continue
-        problems.extend(_width_problems(place, stage.strategy, group))
-        num_devices = stage.strategy.num_devices
-        size = min(num_devices, group.devices_per_node)
-        blocks[size] += context.plan.num_replicas * (num_devices // size)
+    for prefix, pipeline in context.pipelines():
+        for place, stage in places(pipeline, prefix, "strategy"):
+            if stage.group != group.name or any(degree < 1 for _, degree in stage.strategy.degrees):
+                continue
+            problems.extend(_width_problems(place, stage.strategy, group))
+            num_devices = stage.strategy.num_devices
+            size = min(num_devices, group.devices_per_node)
+            blocks[size] += pipeline.num_replicas * stage.split * (num_devices // size)
     used = sum(size * count for size, count in blocks.items())
     if used > group.num_devices:
         message = f"the stages use {used} devices of group {group.name}; it has {group.num_devices}"

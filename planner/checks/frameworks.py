@@ -31,14 +31,15 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
             any(0 < stage.num_recomputed < stage.num_layers for stage in plan.stages),
             "stages that recompute some of their layers in full and others not",
         ),
-        (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.stages), "unlike devices"),
+        (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.all_stages), "unlike devices"),
+        (can.uneven_replicas, not plan.has_even_replicas, "replicas or stages with unlike shares of the batch"),
     )
     reasons = [
         *_pipeline_reasons(plan, can),
         *_context_reasons(plan, can),
         *(text for able, used, text in uneven if used and not able),
     ]
-    used = {stage.group for stage in plan.stages}
+    used = {stage.group for stage in plan.all_stages}
     vendors = {group.device.vendor for group in cluster.groups if group.name in used} - {""}
     if len(vendors) > 1:
         reasons.append(f"devices of several vendors ({', '.join(sorted(vendors))})")

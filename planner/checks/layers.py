@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.checks.base import Check, Context
+from planner.checks.base import Check, Context, places
+from planner.domain.plan import Plan
 from planner.errors import Problem
 
 
 def _check(context: Context) -> tuple[Problem, ...]:
     last = context.model.num_layers - 1
-    if not context.plan.stages:
-        return (Problem("stages", f"there is no stage; one or more must run layers 0 to {last}"),)
-    wanted = context.plan.virtual_stages
+    return tuple(
+        problem for prefix, pipeline in context.pipelines() for problem in _own_problems(prefix, pipeline, last)
+    )
+
+
+def _own_problems(prefix: str, plan: Plan, last: int) -> list[Problem]:
+    """Return what is wrong with the layers of one kind of pipeline, of which `last` must be the last."""
+    if not plan.stages:
+        return [Problem(f"{prefix}stages", f"there is no stage; one or more must run layers 0 to {last}")]
+    wanted = plan.virtual_stages
     problems = [
         Problem(f"{place}.chunks", f"are {len(stage.chunks)}; must be {wanted}, the virtual stages of the plan")
-        for place, stage in context.places()
+        for place, stage in places(plan, prefix)
         if len(stage.chunks) != wanted
     ]
     following, final = 0, ""
-    for first_place, first, last_place, end in () if problems else _runs(context):
+    for first_place, first, last_place, end in () if problems else _runs(plan, prefix):
         if first != following:
             trouble = "leaves out" if first > following else "repeats"
             problems.append(Problem(first_place, f"is {first}, which {trouble} layers; must be {following}"))
@@ -29,16 +37,16 @@ def _check(context: Context) -> tuple[Problem, ...]:
     if final and following != last + 1:
         message = f"is {following - 1}; must be {last}, the last of the model's {last + 1} layers"
         problems.append(Problem(final, message))
-    return tuple(problems)
+    return problems
 
 
-def _runs(context: Context) -> Iterator[tuple[str, int, str, int]]:
+def _runs(plan: Plan, prefix: str) -> Iterator[tuple[str, int, str, int]]:
     """Yield the place and the layer of both ends of every run of layers, in the order in which they follow one another.
 
     The first chunks of all stages come first, then all second ones, and so on.
     """
-    for chunk in range(context.plan.virtual_stages):
-        for place, stage in context.places():
+    for chunk in range(plan.virtual_stages):
+        for place, stage in places(plan, prefix):
             first, last = stage.chunks[chunk]
             if chunk:
                 yield f"{place}.chunks[{chunk}]", first, f"{place}.chunks[{chunk}]", last

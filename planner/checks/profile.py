@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.checks.base import Check, Context
+from planner.checks.base import Check, Context, places
 from planner.domain.cluster import DeviceGroup
 from planner.domain.job import Job
 from planner.domain.model import Model
@@ -40,12 +40,15 @@ def _check(context: Context) -> tuple[Problem, ...]:
 def _unmeasured(context: Context) -> tuple[Problem, ...]:
     """Return the stages whose tensor degree and micro-batch were not measured, with what was."""
     problems = []
-    for place, stage in context.places("strategy"):
-        group = context.group(stage)
-        reason = group.unmeasured(stage.strategy, context.plan.micro_batch) if group else ""
-        if group and group.profile and reason:
-            there = (f"tp={tp} micro-batch={'/'.join(map(str, sizes))}" for tp, sizes in group.profile.micro_batches)
-            problems.append(Problem(place, f"is {reason}, which has {', '.join(there)}"))
+    for prefix, pipeline in context.pipelines():
+        for place, stage in places(pipeline, prefix, "strategy"):
+            group = context.group(stage)
+            reason = group.unmeasured(stage.strategy, pipeline.micro_batch // max(1, stage.split)) if group else ""
+            if group and group.profile and reason:
+                there = (
+                    f"tp={tp} micro-batch={'/'.join(map(str, sizes))}" for tp, sizes in group.profile.micro_batches
+                )
+                problems.append(Problem(place, f"is {reason}, which has {', '.join(there)}"))
     return tuple(problems)
 
 

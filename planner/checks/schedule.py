@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.checks.base import Check, Context
 from planner.domain.plan import Plan
 from planner.errors import Problem
@@ -11,17 +13,11 @@ from planner.schedules import SCHEDULES, schedule
 
 
 def _check(context: Context) -> tuple[Problem, ...]:
-    plan = context.plan
-    problems = []
-    names = [listed.name for listed in SCHEDULES]
-    if plan.schedule not in names:
-        problems.append(Problem("schedule", f"is {plan.schedule}, which is not known; known are {', '.join(names)}"))
-    else:
-        problems.extend(_chunk_problems(plan))
-    zero_stages = [zero.stage for zero in ZERO_STAGES]
-    if plan.zero_stage not in zero_stages:
-        message = f"is {plan.zero_stage}; must be {zero_stages[0]} to {zero_stages[-1]}"
-        problems.append(Problem("zero_stage", message))
+    problems = [
+        Problem(f"{prefix}{key}", message)
+        for prefix, pipeline in context.pipelines()
+        for key, message in _own_problems(pipeline, context.plan)
+    ]
     # the policy that replays whole layers is chosen by their number
     policies = [policy.name for policy in RECOMPUTE_POLICIES if policy.replays != "layer"]
     for place, stage in context.places():
@@ -34,19 +30,40 @@ def _check(context: Context) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _chunk_problems(plan: Plan) -> list[Problem]:
+def _own_problems(plan: Plan, first: Plan) -> Iterator[tuple[str, str]]:
+    """Yield key and trouble of one kind of pipeline, which exchanges gradients with the `first`."""
+    names = [listed.name for listed in SCHEDULES]
+    if plan.schedule not in names:
+        yield "schedule", f"is {plan.schedule}, which is not known; known are {', '.join(names)}"
+    else:
+        yield from _chunk_problems(plan)
+    zero_stages = [zero.stage for zero in ZERO_STAGES]
+    if plan.zero_stage not in zero_stages:
+        yield "zero_stage", f"is {plan.zero_stage}; must be {zero_stages[0]} to {zero_stages[-1]}"
+    elif plan.zero_stage != first.zero_stage:
+        yield "zero_stage", f"is {plan.zero_stage}; must be {first.zero_stage}, that of the pipelines beside it"
+    elif first.other_pipelines and ZERO_STAGES[plan.zero_stage].gradients:
+        yield "zero_stage", f"is {plan.zero_stage}; must be 0 or 1: unlike pipelines meet at the end of a step only"
+
+
+def _chunk_problems(plan: Plan) -> list[tuple[str, str]]:
     """Return what is wrong with the number of chunks, and with a shape of pipeline that the schedule cannot run."""
     listed, chunks = schedule(plan.schedule), plan.virtual_stages
     if chunks < 1:
-        return [Problem("virtual_stages", f"is {chunks}; must be at least 1")]
+        return [("virtual_stages", f"is {chunks}; must be at least 1")]
     if listed.with_chunks is None and chunks > 1:
         able = ", ".join(other.name for other in SCHEDULES if other.with_chunks)
         message = f"is {chunks}; schedule {plan.schedule} has one chunk a stage; {able} has several"
-        return [Problem("virtual_stages", message)]
+        return [("virtual_stages", message)]
     if listed.with_chunks is not None and chunks == 1:
-        return [Problem("virtual_stages", f"is 1; schedule {plan.schedule} needs 2 or more chunks a stage")]
+        return [("virtual_stages", f"is 1; schedule {plan.schedule} needs 2 or more chunks a stage")]
     reason = listed.blocker(plan.num_stages, plan.num_microbatches)
-    return [Problem("schedule", f"is {plan.schedule}, which {reason}")] if reason else []
+    if reason:
+        return [("schedule", f"is {plan.schedule}, which {reason}")]
+    if chunks > 1 and plan.short_replicas:
+        message = f"is {plan.short_replicas}; must be 0 with chunks, whose micro-batches come in rounds of all stages"
+        return [("short_replicas", message)]
+    return []
 
 
 SCHEDULE = Check(name="schedule", summary="schedule, ZeRO stage and recompute are known and possible", check=_check)

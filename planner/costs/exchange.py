@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.costs.collectives import collective_time, ring_rate
+from planner.costs.crossing import Beyond
 from planner.costs.layer import LayerCost
 from planner.costs.sizes import ParameterBytes, parameter_bytes
 from planner.domain.cluster import DeviceGroup
@@ -24,8 +25,15 @@ class Exchange:
     per: ParameterBytes
     ranks: int
     """In all replicas."""
+    ring: int
+    """Ranks in the replicas of this group."""
     rate: float
     """[bytes/s] per rank of the ring."""
+    groups: int
+    """Groups with replicas, which exchange the parts that each rank of a ring holds after it."""
+    crossing_rate: float
+    """[bytes/s] per rank between the groups."""
+    crossing_latency: Seconds
     latency: Seconds
     overlap: float
     """[-] share of the last backward pass that hides the exchange at the end of a step."""
@@ -64,7 +72,10 @@ class Exchange:
         return larger(time - self.overlap_gather * compute, 0.0) + self.exposed_gather * time
 
     def _time(self, op: str, size: Number) -> Seconds:
-        return collective_time(op, size, self.ranks, self.rate, self.latency)
+        """Return the time [s] of a collective: in the ring of the group, and of each rank's part among the groups."""
+        inside = collective_time(op, size, self.ring, self.rate, self.latency)
+        part = size / self.ring
+        return inside + collective_time(op, part, self.groups, self.crossing_rate, self.crossing_latency)
 
 
 def replica_exchange(
@@ -76,23 +87,32 @@ def replica_exchange(
     num_replicas: int,
     zero_stage: int,
     pipelined: bool,
+    beyond: Beyond | None = None,
 ) -> Exchange:
-    """Return the exchange of a stage's replicas on devices of `group`.
+    """Return the exchange of a stage's replicas on devices of `group`, and of others `beyond` it.
 
     Ranks of one replica that hold the same weights take part (Megatron's distributed optimizer and torchtitan's FSDP
     shard over dp x cp); they are the outer ones of the replica, so that the ring's neighbours sit as far apart as the
     rest is wide. Where gradients wait for the last micro-batch of a pipeline, they are whole until then.
+
+    Replicas on several groups exchange in two levels, as hierarchical all-reduce does (Jia et al. 2018, section 4.3):
+    what a rank of the group's ring is left with it exchanges with the other groups, all devices of a node at once.
     """
     zero = ZERO_STAGES[zero_stage]
     if pipelined and framework.gradients_wait:
         zero = replace(zero, gradients=False)
     copies = weight_copies(AXES, strategy)
-    ranks = num_replicas * copies
+    ranks, inner = num_replicas * copies, strategy.num_devices // copies
+    ring = ranks if beyond is None else beyond.here * copies
     return Exchange(
         zero=zero,
         per=parameter_bytes(framework, job, zero, ranks),
         ranks=ranks,
-        rate=ring_rate(group, ranks, strategy.num_devices // copies),
+        ring=ring,
+        rate=ring_rate(group, ring, inner),
+        groups=1 if beyond is None else beyond.crossing.num_groups,
+        crossing_rate=float("inf") if beyond is None else beyond.crossing.rate(group.devices_per_node),
+        crossing_latency=0.0 if beyond is None else beyond.crossing.latency,
         latency=group.inter_node.latency,
         overlap=framework.overlap_sharded if zero.optimizer else framework.overlap_replicated,
         overlap_gather=framework.overlap_gather,

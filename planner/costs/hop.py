@@ -18,15 +18,18 @@ from planner.units import Bytes, Seconds, choose, larger, smaller
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageEnd:
-    """One end of a joint: where a stage's replicas sit."""
+    """One end of a joint: where a stage's copies sit."""
 
     group: DeviceGroup
     strategy: Strategy
     num_replicas: int
+    """Copies of the stage in all pipelines."""
+    split: int = 1
+    """Copies in each pipeline, over which its micro-batches are divided."""
 
     @property
     def replicas_per_node(self) -> Number:
-        """Replicas whose transfers share the adapters of one node; below 1 where a replica spans nodes."""
+        """Copies whose transfers share the adapters of one node; below 1 where a copy spans nodes."""
         width = self.strategy.num_devices
         fitting = choose(
             width <= self.group.devices_per_node,
@@ -37,7 +40,7 @@ class StageEnd:
 
     @property
     def fills_group(self) -> bool:
-        """Whether the stage's replicas take every device of the group."""
+        """Whether the stage's copies take every device of the group."""
         return self.num_replicas * self.strategy.num_devices == self.group.num_devices
 
 
@@ -46,24 +49,26 @@ def hop_time(
 ) -> Seconds:
     """Return the time [s] of handing one micro-batch of `samples` from one stage to the next, one way.
 
-    All replicas of a stage hand over at the same time and share the adapters of their nodes; each end must get its
-    part through. A tensor group that is sequence parallel sends each element once.
+    All pipelines hand over at the same time and share the adapters of their nodes; each copy of a stage must get its
+    part of the micro-batch through. A tensor group that is sequence parallel sends each element once.
     """
-    size = _boundary_bytes(sender, model, job, framework, samples)
+    size = sender.split * _boundary_bytes(sender, model, job, framework, samples // sender.split)
     link = cluster.link(sender.group.name, receiver.group.name)
     in_node = link is not None and link.transport == "node"
     inner = link if link is not None and in_node else sender.group.intra_node
-    shares = smaller(sender.strategy.num_devices, receiver.strategy.num_devices)
+    shares = smaller(*(end.split * end.strategy.num_devices for end in (sender, receiver)))
     inside = inner.latency + size / shares / inner.rate
     limit, latency = (link.rate, link.latency) if link is not None and not in_node else (float("inf"), 0.0)
     ends = (sender, receiver)
-    slowest = reduce(larger, (size * end.replicas_per_node / smaller(limit, _end_rate(end)) for end in ends))
+    slowest = reduce(
+        larger, (size / end.split * end.replicas_per_node / smaller(limit, _end_rate(end)) for end in ends)
+    )
     across = reduce(larger, (end.group.inter_node.latency for end in ends), latency) + slowest
     return framework.hop_latency + choose(_inside_node(sender, receiver, cluster), inside, across)
 
 
 def _boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framework, samples: int) -> Bytes:
-    """Return the bytes that one replica hands over: the hidden states, once per rank that sends them whole."""
+    """Return the bytes that one copy of a stage hands over: the hidden states, once per rank that sends them whole."""
     shard = layer_shard(job, sender.strategy, samples)
     whole = shard.tokens * model.hidden * shard.bytes_per_element
     return whole * sender.strategy.num_devices / (shard.weight_split if framework.scattered_hops else shard.norm_split)

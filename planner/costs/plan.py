@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from planner.costs.crossing import Beyond, crossing
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.stage import (
@@ -69,6 +70,18 @@ class PlanCost:
     step_overhead: Seconds
     wrap: Hop | None = None
     """From the last stage to the first one's next chunk; None if a micro-batch passes the stages once."""
+    others: tuple[PlanCost, ...] = ()
+    """Of the other kinds of pipelines."""
+
+    @property
+    def pipelines(self) -> tuple[PlanCost, ...]:
+        """The costs of every kind of pipeline, this one first."""
+        return (self, *self.others)
+
+    @property
+    def all_stages(self) -> tuple[StageCost, ...]:
+        """The stages of every kind of pipeline, after one another."""
+        return tuple(stage for pipeline in self.pipelines for stage in pipeline.stages)
 
     @property
     def passes(self) -> tuple[tuple[Seconds, Seconds], ...]:
@@ -87,9 +100,41 @@ class PlanCost:
 
 def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework) -> PlanCost:
     """Return the costs of `plan`."""
-    stages = tuple(_stage_cost(plan, index, cluster, model, job, framework) for index in range(plan.num_stages))
+    asked = (cluster, model, job, framework)
+    first, *others = (_pipeline_cost(one, _replicas(one, plan, cluster), *asked) for one in plan.pipelines)
+    return replace(first, others=tuple(others))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replicas:
+    """Those that a kind of pipeline exchanges gradients with, itself included."""
+
+    number: int
+    beyond: Beyond | None
+
+
+def _replicas(kind: Plan, plan: Plan, cluster: Cluster) -> _Replicas:
+    """Return the replicas that exchange gradients with those of a `kind`, which may be alone."""
+    groups = [stage.group for stage in plan.all_stages] if plan.other_pipelines else []
+    between = crossing(groups, cluster)
+    beyond = None if between is None else Beyond(crossing=between, here=kind.num_replicas)
+    return _Replicas(number=plan.data_parallel, beyond=beyond)
+
+
+def _pipeline_cost(
+    plan: Plan, exchange: _Replicas, cluster: Cluster, model: Model, job: Job, framework: Framework
+) -> PlanCost:
+    """Return the costs of the pipelines of one kind."""
+    stages = tuple(
+        _stage_cost(plan, index, exchange, cluster, model, job, framework) for index in range(plan.num_stages)
+    )
     ends = [
-        StageEnd(group=cluster.group(stage.group), strategy=stage.strategy, num_replicas=plan.num_replicas)
+        StageEnd(
+            group=cluster.group(stage.group),
+            strategy=stage.strategy,
+            num_replicas=exchange.number * stage.split,
+            split=stage.split,
+        )
         for stage in plan.stages
     ]
     hops = tuple(
@@ -104,19 +149,23 @@ def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: F
     return PlanCost(stages=stages, hops=tuple(between), step_overhead=framework.step_overhead, wrap=wrap)
 
 
-def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job, framework: Framework) -> StageCost:
+def _stage_cost(
+    plan: Plan, index: int, exchange: _Replicas, cluster: Cluster, model: Model, job: Job, framework: Framework
+) -> StageCost:
     stage = plan.stages[index]
-    group, pipelined = cluster.group(stage.group), plan.num_stages > 1
-    costs = layer_costs(model, job, framework, group, stage.strategy, plan.micro_batch, pipelined=pipelined)
+    group, samples = cluster.group(stage.group), plan.micro_batch // stage.split
+    beyond = exchange.beyond and replace(exchange.beyond, here=exchange.beyond.here * stage.split)
+    costs = layer_costs(model, job, framework, group, stage.strategy, samples, pipelined=plan.num_stages > 1)
     terms = stage_terms(
         costs,
         job,
         framework,
         policy=stage.recompute,
-        num_replicas=plan.num_replicas,
+        num_replicas=exchange.number * stage.split,
         zero_stage=plan.zero_stage,
         first=index == 0,
         last=index == plan.num_stages - 1,
+        beyond=beyond,
     )
     listed = schedule(plan.schedule, plan.virtual_stages)
     in_flight = listed.held(index, plan.num_stages, plan.num_microbatches)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from planner.costs.compute import pass_time
+from planner.costs.crossing import Beyond
 from planner.costs.exchange import Exchange, replica_exchange
 from planner.costs.layer import LayerCost, layer_cost
 from planner.costs.measured import measured_cost
@@ -111,8 +112,12 @@ def stage_terms(
     zero_stage: int,
     first: bool,
     last: bool,
+    beyond: Beyond | None = None,
 ) -> StageTerms:
-    """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`."""
+    """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`.
+
+    `num_replicas` are all copies of it that exchange gradients, those `beyond` the group included.
+    """
     exchange = replica_exchange(
         costs.group,
         costs.strategy,
@@ -121,6 +126,7 @@ def stage_terms(
         num_replicas=num_replicas,
         zero_stage=zero_stage,
         pipelined=not (first and last),
+        beyond=beyond,
     )
     body, per = costs.body, exchange.per
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]

@@ -30,6 +30,8 @@ class Capability:
     partial_recompute: bool
     """Stages in which some layers are recomputed and others not."""
     mixed_devices: bool
+    uneven_replicas: bool
+    """Replicas that are not alike: other stages, other numbers of micro-batches, or stages with a dp of their own."""
     version: str
     """Versions for which this was checked."""
     source: str

@@ -16,14 +16,17 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 
+EQUAL, UNEQUAL = REPLICAS = ("equal", "unequal")
+"""What replicas may be asked to be: all alike, or pipelines of several kinds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
     """A restriction of the search: ``subject operator value``."""
 
     subject: str
-    """An axis or ``pp``, ``vpp``, ``dp``, ``zero``, ``micro_batch``, ``recompute``, ``schedule``, ``group NAME`` or
-    ``devices``."""
+    """An axis or ``pp``, ``vpp``, ``dp``, ``zero``, ``micro_batch``, ``recompute``, ``schedule``, ``replicas``,
+    ``group NAME`` or ``devices``."""
     operator: str
     """One of ``=``, ``<=``, ``>=``, ``!=``."""
     value: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 CP_COMM_TYPES = ("p2p", "a2a")
@@ -46,6 +46,13 @@ class Stage:
     """Layers of the stage that are fully recomputed, spread over its chunks as its layers are."""
     later_chunks: tuple[tuple[int, int], ...] = ()
     """(first, last) layer of every chunk after the first, where the plan has virtual stages."""
+    split: int = 1
+    """Copies of the stage in one pipeline: each micro-batch is divided over them."""
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of the stage in one pipeline."""
+        return self.split * self.strategy.num_devices
 
     @property
     def chunks(self) -> tuple[tuple[int, int], ...]:
@@ -65,12 +72,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which layers run where, cut how, in which order."""
+    """Which layers run where, cut how, in which order: pipelines that are copies of one, or of several unlike ones."""
 
     stages: tuple[Stage, ...]
     schedule: str
     num_replicas: int
-    """Copies of the pipeline (degree of data parallelism)."""
+    """Copies of the pipeline (degree of data parallelism, where there are no others)."""
     micro_batch: int
     """[samples]"""
     num_microbatches: int
@@ -79,6 +86,20 @@ class Plan:
     """Of the exchange across replicas: 0 replicated, 1 optimizer, 2 and gradients, 3 and weights sharded."""
     virtual_stages: int = 1
     """Chunks of layers of each stage (vpp): chunk c of the last stage is followed by chunk c + 1 of the first."""
+    short_replicas: int = 0
+    """Replicas, the last ones, that work on one micro-batch less."""
+    other_pipelines: tuple[Plan, ...] = ()
+    """Unlike replicas that train beside these: each with its copies, stages and micro-batches, and no others."""
+
+    @property
+    def pipelines(self) -> tuple[Plan, ...]:
+        """Every kind of pipeline, as a plan of its own."""
+        return (replace(self, other_pipelines=()), *self.other_pipelines) if self.other_pipelines else (self,)
+
+    @property
+    def all_stages(self) -> tuple[Stage, ...]:
+        """The stages of every kind of pipeline, after one another."""
+        return tuple(stage for pipeline in self.pipelines for stage in pipeline.stages)
 
     @property
     def num_stages(self) -> int:
@@ -86,17 +107,41 @@ class Plan:
         return len(self.stages)
 
     @property
+    def data_parallel(self) -> int:
+        """Replicas of all kinds, which exchange their gradients."""
+        return sum(pipeline.num_replicas for pipeline in self.pipelines)
+
+    @property
     def global_batch(self) -> int:
         """[samples] of one step."""
-        return self.micro_batch * self.num_microbatches * self.num_replicas
+        return sum(pipeline.samples for pipeline in self.pipelines)
+
+    @property
+    def samples(self) -> int:
+        """[samples] of one step that the replicas of this kind work on."""
+        return self.micro_batch * (self.num_microbatches * self.num_replicas - self.short_replicas)
 
     @property
     def num_devices(self) -> int:
         """Devices in use."""
-        return self.num_replicas * sum(stage.strategy.num_devices for stage in self.stages)
+        return sum(devices for _, devices in self.devices)
+
+    @property
+    def devices(self) -> tuple[tuple[str, int], ...]:
+        """(group, devices) of every stage of every kind of pipeline, all its replicas together."""
+        return tuple(
+            (stage.group, pipeline.num_replicas * stage.num_devices)
+            for pipeline in self.pipelines
+            for stage in pipeline.stages
+        )
+
+    @property
+    def has_even_replicas(self) -> bool:
+        """Whether every replica has the same stages and micro-batches, and every stage the same degree of dp."""
+        return not (self.other_pipelines or self.short_replicas or any(stage.split > 1 for stage in self.stages))
 
     @property
     def is_uniform(self) -> bool:
-        """Whether every stage has the same numbers of layers, strategy and recompute."""
+        """Whether every replica and every stage has the same numbers of layers, strategy and recompute."""
         shapes = {(s.chunk_sizes, s.strategy, s.recompute, s.num_recomputed) for s in self.stages}
-        return len(shapes) == 1
+        return len(shapes) == 1 and self.has_even_replicas

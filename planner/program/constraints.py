@@ -34,7 +34,7 @@ def capacity(variables: Variables) -> None:
 
 
 def node_slots(variables: Variables) -> None:
-    """Tensor groups do not straddle nodes: sum_p x[p] <= nodes, D sum_s [width_s = w] <= sum_p count[p,w] x[p].
+    """Copies do not straddle nodes: sum_p x[p] <= nodes, D sum_s split_s [width_s = w] <= sum_p count[p,w] x[p].
 
     x[p] counts the nodes that are filled after pattern p. Needed only where the widths of a group do not divide one
     another and the node: elsewhere the capacity says the same.
@@ -46,8 +46,8 @@ def node_slots(variables: Variables) -> None:
         filled = [model.new_int_var(0, slots.num_nodes, "") for _ in fillings]
         model.add(sum(filled) <= slots.num_nodes)
         for index, width in enumerate(widths):
-            needed = sum(
-                taken
+            needed = weighted(
+                (sub.splits[column.choice], taken)
                 for column, taken in variables.taken.items()
                 if column.choice in slots.choices and sub.widths[column.choice] == width
             )

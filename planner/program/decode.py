@@ -27,6 +27,7 @@ def decode(space: Space, found: Found) -> Plan:
                 strategy=chosen.strategy,
                 recompute=BASE_POLICIES[int(sub.positions.policy[at])],
                 num_recomputed=int(sub.positions.recomputed[at]),
+                split=chosen.split,
             )
         )
         first += layers
@@ -38,4 +39,5 @@ def decode(space: Space, found: Found) -> Plan:
         num_microbatches=family.num_microbatches,
         zero_stage=family.zero_stage,
         virtual_stages=chunks,
+        short_replicas=family.short_replicas,
     )

@@ -52,14 +52,17 @@ class Subproblem:
     hops: Ticks
     """(2, choice, choice)"""
     usage: NDArray[np.int64]
-    """(row, choice) devices that one replica's stage takes from each limit."""
+    """(row, choice) devices that a stage of one replica takes from each limit."""
     capacity: NDArray[np.int64]
     """(row,) devices that one replica may take from each limit."""
     least: NDArray[np.int64]
     """(row,) devices that one replica must take of each limit."""
     slots: tuple[Slots, ...]
     """Node slots, for the groups in which tensor groups of unlike width may not add up; indices into the choices."""
+    splits: NDArray[np.int64]
+    """(choice,) copies of a stage in one pipeline."""
     widths: NDArray[np.int64]
+    """(choice,) devices of one copy, which stay inside a node."""
 
     @property
     def num_choices(self) -> int:
@@ -103,7 +106,8 @@ def build_subproblem(space: Space, table: Table, num_stages: int, limit: float =
         capacity=space.capacity // replicas,
         least=-(-space.least // replicas),
         slots=tuple(_local_slots(slots, indices) for slots in space.slots if not _adds_up(slots, space, indices)),
-        widths=space.widths[indices],
+        splits=space.splits[indices],
+        widths=space.widths[indices] // space.splits[indices],
     )
 
 
@@ -114,7 +118,7 @@ def _local_slots(slots: Slots, indices: list[int]) -> Slots:
 
 def _adds_up(slots: Slots, space: Space, indices: list[int]) -> bool:
     """Tell whether any mix of widths fits as soon as their sum does: each divides the next, and the node."""
-    widths = sorted({int(space.widths[i]) for i in slots.choices if i in indices})
+    widths = sorted({space.choices[i].block for i in slots.choices if i in indices})
     chain = [*widths, slots.devices_per_node]
     return all(larger % smaller == 0 for smaller, larger in pairwise(chain))
 
@@ -130,7 +134,7 @@ def is_allowed(sub: Subproblem, assignment: Assignment) -> bool:
         for choice in choices:
             if choice in slots.choices:
                 width = int(sub.widths[choice])
-                counts[width] = counts.get(width, 0) + sub.family.num_replicas
+                counts[width] = counts.get(width, 0) + sub.family.num_replicas * int(sub.splits[choice])
         if not first_fit(counts, slots.num_nodes, slots.devices_per_node):
             return False
     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from planner.costs import PlanCost
 from planner.domain.cluster import Cluster, Device
 from planner.domain.job import Job
@@ -13,19 +15,17 @@ from planner.simulate.replay import Replay, replay
 
 
 def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Job) -> Prediction:
-    """Return time and memory of `plan`, whose stages and joints cost `costs`."""
-    stages = costs.stages
-    chosen, passes, joints = schedule(plan.schedule, plan.virtual_stages), costs.passes, costs.joints
-    observed = replay(
-        chosen,
-        [forward for forward, _ in passes],
-        [backward for _, backward in passes],
-        [hop.forward for hop in joints],
-        [hop.backward for hop in joints],
-        [stage.sync for stage in stages],
-        plan.num_microbatches,
-    )
-    parts = _step_parts(plan, costs, observed)
+    """Return time and memory of `plan`, whose stages and joints cost `costs`.
+
+    Where pipelines are of several kinds, the exchange starts when the last of them has run its last pass.
+    """
+    pipelines = plan.pipelines
+    alone = len(pipelines) == 1
+    observed = [_replayed(one, cost, alone=alone) for one, cost in zip(pipelines, costs.pipelines, strict=True)]
+    last = max(range(len(observed)), key=lambda index: observed[index].step_time)
+    sync = 0.0 if alone else max(stage.sync for stage in costs.all_stages)
+    ends = observed[last].step_time + sync
+    parts = _step_parts(pipelines[last], costs.pipelines[last], observed[last], ends, None if alone else sync)
     step_time = sum(seconds for _, seconds in parts)
     return Prediction(
         step_time=step_time,
@@ -33,7 +33,7 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
         samples_per_second=plan.global_batch / step_time,
         num_devices=plan.num_devices,
         model_flops_utilization=_utilization(plan, cluster, model.flops_per_sample(job.sequence), step_time),
-        bubble_fraction=sum(observed.idle) / (plan.num_stages * observed.makespan),
+        bubble_fraction=_bubble(pipelines, observed),
         time=parts,
         stages=tuple(
             StagePrediction(
@@ -44,32 +44,65 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
                 peaks=cost.peaks,
                 memory_limit=cluster.group(stage.group).device.memory * (1 - job.headroom),
                 device_memory=cluster.group(stage.group).device.memory,
-                in_flight=chosen.held(index, plan.num_stages, plan.num_microbatches),
+                in_flight=held,
             )
-            for index, (stage, cost) in enumerate(zip(plan.stages, stages, strict=True))
+            for stage, cost, held in zip(plan.all_stages, costs.all_stages, _in_flight(pipelines), strict=True)
         ),
     )
 
 
-def _step_parts(plan: Plan, costs: PlanCost, observed: Replay) -> tuple[tuple[str, float], ...]:
-    """Return the step [s] by part on the busiest stage: its passes, its waiting, its exchange, and the overhead."""
+def _in_flight(pipelines: Sequence[Plan]) -> Iterator[float]:
+    """Yield the micro-batches that every stage holds at most."""
+    for plan in pipelines:
+        chosen = schedule(plan.schedule, plan.virtual_stages)
+        yield from (chosen.held(stage, plan.num_stages, plan.num_microbatches) for stage in range(plan.num_stages))
+
+
+def _replayed(plan: Plan, costs: PlanCost, *, alone: bool) -> Replay:
+    """Return the replay of one kind of pipeline; without its exchange where others are waited for."""
+    passes, joints = costs.passes, costs.joints
+    return replay(
+        schedule(plan.schedule, plan.virtual_stages),
+        [forward for forward, _ in passes],
+        [backward for _, backward in passes],
+        [hop.forward for hop in joints],
+        [hop.backward for hop in joints],
+        [stage.sync * alone for stage in costs.stages],
+        plan.num_microbatches,
+    )
+
+
+def _step_parts(
+    plan: Plan, costs: PlanCost, observed: Replay, ends: float, exchange: float | None
+) -> tuple[tuple[str, float], ...]:
+    """Return the step [s] by part on the busiest stage: its passes, its waiting, its exchange, and the overhead.
+
+    The step `ends` before the overhead; an `exchange` [s] that all pipelines share replaces the stage's own.
+    """
     busiest = max(range(plan.num_stages), key=lambda stage: observed.busy[stage])
     cost = costs.stages[busiest]
     passes = [(part, plan.num_microbatches * seconds) for part, seconds in cost.parts]
-    waiting = observed.step_time - sum(seconds for _, seconds in passes) - cost.sync
+    sync = cost.sync if exchange is None else exchange
+    waiting = ends - sum(seconds for _, seconds in passes) - sync
     return (
         *passes,
         ("pipeline_bubble", max(0.0, waiting)),
-        ("sync", cost.sync),
+        ("sync", sync),
         ("step_overhead", costs.step_overhead),
     )
 
 
+def _bubble(pipelines: Sequence[Plan], observed: Sequence[Replay]) -> float:
+    """Return the idle share [-] of all stages' lanes until the last pass of the last pipeline."""
+    makespan = max(one.makespan for one in observed)
+    lanes = sum(pipeline.num_replicas * pipeline.num_stages for pipeline in pipelines)
+    busy = sum(plan.num_replicas * sum(one.busy) for plan, one in zip(pipelines, observed, strict=True))
+    return 1.0 - busy / (lanes * makespan)
+
+
 def _utilization(plan: Plan, cluster: Cluster, flops_per_sample: float, step_time: float) -> float:
     """Return the model FLOP over what the devices in use could do at their 16-bit peak; 0 where that is not known."""
-    peak = plan.num_replicas * sum(
-        stage.strategy.num_devices * _peak16(cluster.group(stage.group).device) for stage in plan.stages
-    )
+    peak = sum(devices * _peak16(cluster.group(group).device) for group, devices in plan.devices)
     return flops_per_sample * plan.global_batch / (step_time * peak) if peak else 0.0
 
 

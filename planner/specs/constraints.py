@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from planner.domain.job import Constraint
+from planner.domain.job import REPLICAS, Constraint
 from planner.domain.plan import CP_COMM_TYPES
 from planner.errors import SpecError
 from planner.parallelism import AXES
@@ -18,6 +18,7 @@ _WORDS = {
     "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
     "schedule": tuple(schedule.name for schedule in SCHEDULES),
     "cp_comm_type": CP_COMM_TYPES,
+    "replicas": REPLICAS,
 }
 _LATER = {
     "ep": "expert parallelism",

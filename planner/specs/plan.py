@@ -12,17 +12,18 @@ import planner
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
 from planner.domain.model import Model
-from planner.domain.plan import CP_COMM_TYPES, Plan, Stage, Strategy
+from planner.domain.plan import Plan
 from planner.domain.prediction import Certificate, Prediction
 from planner.errors import Problem, SpecError
 from planner.loader import Document, Path, parse
 from planner.specs.cluster import cluster_from_document, cluster_record
+from planner.specs.decision import decision, decision_record
 from planner.specs.files import read_text
 from planner.specs.job import job_from_document, job_record
 from planner.specs.kinds import refuse_other_kind
 
 if TYPE_CHECKING:
-    from planner.specs.plan_record import DecisionRecord, PlanRecord
+    from planner.specs.plan_record import PlanRecord
 
 FORMAT_VERSION = "1.0"
 """Of the plan files that are written, and the newest that is read."""
@@ -83,7 +84,7 @@ def plan_record(
     record: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "made_by": f"planner {planner.__version__}",
-        "plan": _decision_record(plan),
+        "plan": decision_record(plan),
     }
     if certificate:
         record["certificate"] = {
@@ -158,7 +159,7 @@ def plan_from_document(document: Document) -> PlanFile:
         raise SpecError(list(dict.fromkeys(problems)))
     cluster, model, job = parts
     return PlanFile(
-        plan=_decision(record.plan),
+        plan=decision(record.plan),
         cluster=cluster,
         model=model,
         job=job,
@@ -243,57 +244,4 @@ def _figures(record: PlanRecord) -> Figures | None:
         model_flops_utilization=found.model_flops_utilization,
         bubble_fraction=found.bubble_fraction,
         peak_memory=tuple(found.peak_memory_bytes),
-    )
-
-
-def _decision_record(plan: Plan) -> dict[str, Any]:
-    """Return the decision as a plain record."""
-    return {
-        "schedule": plan.schedule,
-        **({"virtual_stages": plan.virtual_stages} if plan.virtual_stages > 1 else {}),
-        "num_replicas": plan.num_replicas,
-        "micro_batch": plan.micro_batch,
-        "num_microbatches": plan.num_microbatches,
-        "zero_stage": plan.zero_stage,
-        "stages": [
-            {
-                "group": stage.group,
-                "layers": [stage.first_layer, stage.last_layer],
-                **({"chunks": [list(chunk) for chunk in stage.chunks]} if stage.later_chunks else {}),
-                "degrees": [{"axis": axis, "degree": degree} for axis, degree in stage.strategy.degrees],
-                "sequence_parallel": stage.strategy.sequence_parallel,
-                **({} if (kind := stage.strategy.cp_comm_type) == CP_COMM_TYPES[0] else {"cp_comm_type": kind}),
-                "recompute": stage.recompute,
-                "num_recomputed": stage.num_recomputed,
-            }
-            for stage in plan.stages
-        ],
-    }
-
-
-def _decision(record: DecisionRecord) -> Plan:
-    """Return the decision of a valid record; whether it makes sense is for the checks to judge."""
-    return Plan(
-        stages=tuple(
-            Stage(
-                group=stage.group,
-                first_layer=stage.layers[0],
-                last_layer=stage.layers[1],
-                strategy=Strategy(
-                    degrees=tuple((item.axis, item.degree) for item in stage.degrees),
-                    sequence_parallel=stage.sequence_parallel,
-                    cp_comm_type=stage.cp_comm_type,
-                ),
-                recompute=stage.recompute,
-                num_recomputed=stage.num_recomputed,
-                later_chunks=tuple((first, last) for first, last in stage.chunks[1:]),
-            )
-            for stage in record.stages
-        ),
-        schedule=record.schedule,
-        num_replicas=record.num_replicas,
-        micro_batch=record.micro_batch,
-        num_microbatches=record.num_microbatches,
-        zero_stage=record.zero_stage,
-        virtual_stages=record.virtual_stages,
     )

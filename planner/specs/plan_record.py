@@ -35,6 +35,7 @@ class StageRecord(Record):
     cp_comm_type: Literal["p2p", "a2a"] = Field("p2p", description="How context ranks exchange: ring or all-to-all.")
     recompute: str = Field("none", description="Of the layers that are not fully recomputed: none or selective.")
     num_recomputed: Index = Field(0, description="Layers of the stage that are fully recomputed.")
+    split: Count = Field(1, description="Copies of the stage in one pipeline; each micro-batch is divided over them.")
 
     @model_validator(mode="after")
     def has_layers(self) -> StageRecord:
@@ -50,16 +51,23 @@ class StageRecord(Record):
         return self
 
 
-class DecisionRecord(Record):
-    """Which layers run where, cut how, in which order."""
+class PipelineRecord(Record):
+    """Which layers run where, cut how, in which order: the replicas of one kind."""
 
     schedule: Text
     virtual_stages: Count = Field(1, description="Chunks of layers of each stage (vpp).")
-    num_replicas: Count = Field(description="Copies of the pipeline (dp).")
+    num_replicas: Count = Field(description="Copies of the pipeline (dp, where there are no unlike ones).")
     micro_batch: Count = Field(description="[samples]")
     num_microbatches: Count = Field(description="Micro-batches of one replica in one step.")
-    zero_stage: Annotated[int, Field(ge=0, le=3)]
+    short_replicas: Index = Field(0, description="Replicas, the last ones, that work on one micro-batch less.")
     stages: list[StageRecord] = Field(min_length=1)
+
+
+class DecisionRecord(PipelineRecord):
+    """The decision: the replicas of the first kind, and unlike ones beside them."""
+
+    zero_stage: Annotated[int, Field(ge=0, le=3)]
+    other_pipelines: list[PipelineRecord] = Field([], description="Unlike replicas that train beside these.")
 
 
 class CertificateRecord(Record):

@@ -24,6 +24,7 @@ ABLE = Capability(
     uneven_recompute=True,
     partial_recompute=True,
     mixed_devices=True,
+    uneven_replicas=True,
     version="1",
     source="none",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -70,8 +71,8 @@ def families(space: Space) -> Iterator[tuple[Family, int]]:
 
 
 def plans_of(exhaustive: Exhaustive, family: Family, stages: int) -> Plans:
-    """Return all plans of a subproblem."""
-    return exhaustive.plans(
+    """Return all plans of a subproblem, their options numbered as in the family."""
+    plans = exhaustive.plans(
         Setting(
             family.schedule.name,
             family.zero_stage,
@@ -83,6 +84,11 @@ def plans_of(exhaustive: Exhaustive, family: Family, stages: int) -> Plans:
             family.schedule.virtual_stages,
         )
     )
+    numbers = np.full(len(exhaustive.options), -1)
+    numbers[list(family.restriction.choices)] = range(len(family.restriction.choices))
+    own = (numbers[plans.options] >= 0).all(axis=1)
+    arrays = {name: getattr(plans, name)[own] for name in Plans.__dataclass_fields__ if name != "setting"}
+    return replace(plans, **{**arrays, "options": numbers[plans.options[own]]})
 
 
 def subproblems(seed: int, most_devices: int = 8, most_layers: int = 8) -> Iterator[tuple[Subproblem, Plans]]:

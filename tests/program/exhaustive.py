@@ -7,7 +7,7 @@ are left out only where they do not fit, or where the docstring of `Exhaustive` 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, product
 
@@ -70,11 +70,17 @@ class Option:
     tensor: int
     context: int = 1
     kind: str = "p2p"
+    split: int = 1
+
+    @property
+    def block(self) -> int:
+        """Devices of one copy of the stage."""
+        return self.tensor * self.context
 
     @property
     def width(self) -> int:
-        """Devices of one replica."""
-        return self.tensor * self.context
+        """Devices of the stage in one pipeline."""
+        return self.split * self.block
 
     @property
     def strategy(self) -> Strategy:
@@ -214,17 +220,27 @@ class Exhaustive:
                     return False
         return True
 
+    @property
+    def unequal(self) -> bool:
+        """Whether stages and replicas may have unlike shares of the batch."""
+        asked = self.asked
+        able = asked.target is None or asked.target.can.uneven_replicas
+        return able and not any(c.subject == "replicas" and c.value == "equal" for c in asked.job.constraints)
+
     def _options(self) -> Iterator[Option]:
         asked = self.asked
         unused = {c.subject.removeprefix("group ") for c in asked.job.constraints if c.value == "unused"}
         counts = [count for layer in (asked.model.body,) for _, count in layer.limits()]
+        splits = (1, 2, 4, 8) if self.unequal and len(asked.cluster.groups) > 1 else (1,)
         for group in asked.cluster.groups:
             if group.name in unused:
                 continue
             for tensor in range(1, group.devices_per_node + 1):
                 divides = all(count % tensor == 0 for count in [*counts, asked.job.sequence])
                 if divides and self._allowed("tp", tensor):
-                    yield from self._context_options(group, tensor)
+                    for option in self._context_options(group, tensor):
+                        fitting = (split for split in splits if split * option.block <= group.num_devices)
+                        yield from (replace(option, split=split) for split in fitting)
 
     def _context_options(self, group: DeviceGroup, tensor: int) -> Iterator[Option]:
         """Yield the context degrees beside a tensor degree: those of short sequences only where they are asked for."""
@@ -242,34 +258,48 @@ class Exhaustive:
         if not self.options:
             return
         asked, can = self.asked, self.asked.target.can if self.asked.target else None
-        batch, most = asked.job.global_batch, min(asked.model.num_layers, asked.cluster.num_devices)
+        most = min(asked.model.num_layers, asked.cluster.num_devices)
         asked_schedule = [c.value for c in asked.job.constraints if c.subject == "schedule"]
         schedules = [(name, 1) for name in ("1f1b", "gpipe") if self._allowed("vpp", 1)]
         schedules += [("interleaved", v) for v in self._chunk_counts() if self._allowed("vpp", v)]
         schedules = [listed for listed in schedules if set(asked_schedule) <= {listed[0]}]
         schedules = [listed for listed in schedules if can is None or listed[0] in can.schedules]
         recomputes = self._recomputes()
-        for replicas in (d for d in range(1, batch + 1) if batch % d == 0 and self._allowed("dp", d)):
-            for samples in (b for b in range(1, batch // replicas + 1) if batch // replicas % b == 0):
-                if not self._allowed("micro_batch", samples):
-                    continue
-                for stages in (p for p in range(1, most + 1) if self._allowed("pp", p)):
-                    zeros = [zero for zero in range(4) if self._allowed("zero", zero)]
-                    profile = can or asked.framework.can
-                    if can is not None or not any(c.subject == "zero" for c in asked.job.constraints):
-                        able = profile.zero_stages if stages == 1 else profile.zero_stages_pipeline
-                        zeros = [zero for zero in zeros if zero in able]
-                    alike = schedules
-                    if not self.thorough:
-                        alone = replicas == 1 and all(option.context == 1 for option in self.options)
-                        zeros = zeros[:1] if alone else zeros
-                        alike = schedules[:1] if stages == 1 or replicas * samples == batch else schedules
-                    for (schedule, chunks), zero, recompute in product(alike, zeros, recomputes):
-                        count = batch // replicas // samples
-                        if chunks == 1 or (
-                            stages > 1 and count % stages == 0 and stages * chunks <= asked.model.num_layers
-                        ):
-                            yield Setting(schedule, zero, replicas, samples, count, stages, recompute, chunks)
+        for replicas, samples, count, left in self._shares():
+            for stages in (p for p in range(1, most + 1) if self._allowed("pp", p)):
+                zeros = [zero for zero in range(4) if self._allowed("zero", zero)]
+                profile = can or asked.framework.can
+                if can is not None or not any(c.subject == "zero" for c in asked.job.constraints):
+                    able = profile.zero_stages if stages == 1 else profile.zero_stages_pipeline
+                    zeros = [zero for zero in zeros if zero in able]
+                alike = schedules
+                if not self.thorough:
+                    cut = (option for option in self.options if not samples % option.split)
+                    alone = replicas == 1 and all(option.context * option.split == 1 for option in cut)
+                    zeros = zeros[:1] if alone else zeros
+                    alike = schedules[:1] if stages == 1 or count == 1 else schedules
+                for (schedule, chunks), zero, recompute in product(alike, zeros, recomputes):
+                    if chunks == 1 or (
+                        stages > 1 and not left and count % stages == 0 and stages * chunks <= asked.model.num_layers
+                    ):
+                        yield Setting(schedule, zero, replicas, samples, count, stages, recompute, chunks)
+
+    def _shares(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield replicas, samples of a micro-batch, micro-batches of a replica, and micro-batches left over.
+
+        Replicas divide the batch or the devices of a group; where some are left over, these replicas have one more.
+        """
+        batch = self.asked.job.global_batch
+        sizes = {option.group.num_devices for option in self.options}
+        for replicas, samples in product(range(1, batch + 1), range(1, batch + 1)):
+            if not self._allowed("dp", replicas) or not self._allowed("micro_batch", samples):
+                continue
+            owned = self.unequal and any(size % replicas == 0 for size in sizes)
+            left = batch // samples % replicas
+            if (batch % replicas and not owned) or (left and not self.unequal):
+                continue
+            if batch % samples == 0 and batch // samples >= replicas:
+                yield replicas, samples, -(-batch // samples // replicas), left
 
     def _chunk_counts(self) -> list[int]:
         """Return all numbers of chunks that the layers allow if a constraint names some, else only the fewest.
@@ -297,6 +327,7 @@ class Exhaustive:
             -1, setting.stages
         )
         sequences = sequences[[self._sharded(setting.zero, row) for row in sequences.tolist()]]
+        sequences = sequences[[self._split_by_speed(setting, row) for row in sequences.tolist()]]
         splits = self._splits(setting.stages, setting.chunks)
         priced = [self._prices(setting, position) for position in range(setting.stages)]
         hops = self._hops(setting)
@@ -373,6 +404,8 @@ class Exhaustive:
                 return
             for index, option in enumerate(self.options):
                 more = used + replicas * option.width
+                if option.split > 1 and stages == 1:
+                    continue  # more replicas do the same
                 if more + replicas * (stages - len(chosen) - 1) > most:
                     continue
                 if self._placed((*chosen, index), replicas):
@@ -386,7 +419,8 @@ class Exhaustive:
 
     def _placed(self, chosen: tuple[int, ...], replicas: int) -> bool:
         for group in self.asked.cluster.groups:
-            blocks = [self.options[i].width for i in chosen if self.options[i].group is group] * replicas
+            used = [self.options[i] for i in chosen if self.options[i].group is group]
+            blocks = [option.block for option in used for _ in range(option.split)] * replicas
             nodes = (group.devices_per_node,) * group.num_nodes
             if sum(blocks) > group.num_devices or not packs(tuple(sorted(blocks, reverse=True)), nodes):
                 return False
@@ -409,6 +443,21 @@ class Exhaustive:
             and all(context == 1 or kind in kinds for context, kind in contexts)
         )
 
+    def _split_by_speed(self, setting: Setting, chosen: list[int]) -> bool:
+        """Tell whether no stage is split, or all on groups up to some speed are, or all from some speed on.
+
+        They are split alike, into copies of one or two samples; and some stage is whole. Stages have one chunk.
+        """
+        used = [self.options[index] for index in chosen]
+        split = {option.split for option in used}
+        if split == {1}:
+            return True
+        if len(split) > 2 or min(split) > 1 or setting.micro_batch // max(split) > 2 or setting.chunks > 1:
+            return False
+        parted = {option.group.device.memory_bandwidth for option in used if option.split > 1}
+        whole = {option.group.device.memory_bandwidth for option in used if option.split == 1}
+        return max(parted) < min(whole) or max(whole) < min(parted)
+
     def _sharded(self, zero: int, chosen: list[int]) -> bool:
         """Tell whether the target has the ZeRO stage where context ranks share weights."""
         cut = any(self.options[index].context > 1 for index in chosen)
@@ -429,7 +478,8 @@ class Exhaustive:
         option = self.options[index]
         profile = option.group.profile
         measured = {(row.tp, row.micro_batch) for row in profile.rows} if profile else set()
-        return profile is None or (option.width, setting.micro_batch) in measured
+        samples, left = divmod(setting.micro_batch, option.split)
+        return not left and (profile is None or (option.block, samples) in measured)
 
     def _option_prices(
         self, setting: Setting, index: int, held: int, first: bool, last: bool
@@ -438,7 +488,7 @@ class Exhaustive:
         asked, option, chunks = self.asked, self.options[index], setting.chunks
         longest, most = asked.model.num_layers // chunks, asked.model.num_layers
         if not self._priced(setting, index):
-            never = np.full((1, longest), np.inf)
+            never = np.full((2 * (most + 1) if self.thorough else 1, longest), np.inf)
             return never, never, never, np.zeros_like(never)
         layers, recomputed = chunks * np.arange(1, longest + 1)[None, :], np.arange(most + 1)[:, None]
         limit = option.group.device.memory * (1 - asked.job.headroom)
@@ -476,7 +526,7 @@ class Exhaustive:
                 asked.framework,
                 option.group,
                 option.strategy,
-                setting.micro_batch,
+                setting.micro_batch // option.split,
                 pipelined=pipelined,
             )
         return stage_terms(
@@ -484,7 +534,7 @@ class Exhaustive:
             asked.job,
             asked.framework,
             policy=policy,
-            num_replicas=setting.replicas,
+            num_replicas=setting.replicas * option.split,
             zero_stage=setting.zero,
             first=first,
             last=last,
@@ -496,7 +546,12 @@ class Exhaustive:
         key = ("hops", setting.replicas, setting.micro_batch)
         if key not in self._stage:
             ends = [
-                StageEnd(group=option.group, strategy=option.strategy, num_replicas=setting.replicas)
+                StageEnd(
+                    group=option.group,
+                    strategy=option.strategy,
+                    num_replicas=setting.replicas * option.split,
+                    split=option.split,
+                )
                 for option in self.options
             ]
             rest = (asked.cluster, asked.model, asked.job, asked.framework, setting.micro_batch)
@@ -523,6 +578,7 @@ class Exhaustive:
                         (first + chunk * total, first + chunk * total + int(layers) - 1)
                         for chunk in range(1, setting.chunks)
                     ),
+                    split=chosen.split,
                 )
             )
             first += int(layers)
@@ -534,6 +590,7 @@ class Exhaustive:
             num_microbatches=setting.microbatches,
             zero_stage=setting.zero,
             virtual_stages=setting.chunks,
+            short_replicas=(-self.asked.job.global_batch // setting.micro_batch) % setting.replicas,
         )
 
 

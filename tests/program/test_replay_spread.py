@@ -23,7 +23,7 @@ def ratios() -> Iterator[tuple[float, float]]:
     draw = random.Random(1)
     for seed in range(7000, 7400):
         asked = drawn(seed)
-        wanted = constraints("vpp >= 2", "dp = 1", "micro_batch = 1")
+        wanted = constraints("vpp >= 2", "dp = 1", "micro_batch = 1", "replicas = equal")
         asked = replace(
             asked, job=replace(asked.job, constraints=wanted, global_batch=draw.choice((4, 6, 8, 12, 24, 48)))
         )
