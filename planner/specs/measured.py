@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from planner.specs.cluster_record import LinkBlock, NetworkBlock
+from planner.specs.link_record import LinkBlock, NetworkBlock
 from planner.specs.problems import Found
 from planner.units import GBYTE
 
