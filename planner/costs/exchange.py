@@ -24,8 +24,9 @@ class Exchange:
     per: ParameterBytes
     ranks: int
     """In all replicas."""
-    rate: float
-    """[bytes/s] per rank of the ring."""
+    group: DeviceGroup
+    inner: Number
+    """[devices] between neighbours of the ring."""
     latency: Seconds
     overlap: float
     """[-] share of the last backward pass that hides the exchange at the end of a step."""
@@ -64,7 +65,8 @@ class Exchange:
         return larger(time - self.overlap_gather * compute, 0.0) + self.exposed_gather * time
 
     def _time(self, op: str, size: Number) -> Seconds:
-        return collective_time(op, size, self.ranks, self.rate, self.latency)
+        rate = ring_rate(self.group, self.ranks, self.inner, size / self.ranks)
+        return collective_time(op, size, self.ranks, rate, self.latency)
 
 
 def replica_exchange(
@@ -92,7 +94,8 @@ def replica_exchange(
         zero=zero,
         per=parameter_bytes(framework, job, zero, ranks),
         ranks=ranks,
-        rate=ring_rate(group, ranks, strategy.num_devices // copies),
+        group=group,
+        inner=strategy.num_devices // copies,
         latency=group.inter_node.latency,
         overlap=framework.overlap_sharded if zero.optimizer else framework.overlap_replicated,
         overlap_gather=framework.overlap_gather,

@@ -47,17 +47,21 @@ def hop_time(
     """Return the time [s] of handing one micro-batch of `samples` from one stage to the next, one way.
 
     All replicas of a stage hand over at the same time and share the adapters of their nodes; each end must get its
-    part through. A tensor group that is sequence parallel sends each element once.
+    part through. A tensor group that is sequence parallel sends each element once. In a node the stages may lie in
+    different parts of it. TCP passes the hosts: no device sends faster than its link to them.
     """
     size = _boundary_bytes(sender, model, job, framework, samples)
     link = cluster.link(sender.group.name, receiver.group.name)
     in_node = link is not None and link.transport == "node"
     inner = link if link is not None and in_node else sender.group.intra_node
     shares = smaller(sender.strategy.num_devices, receiver.strategy.num_devices)
-    inside = inner.latency + size / shares / inner.rate
-    limit, latency = (link.rate, link.latency) if link is not None and not in_node else (float("inf"), 0.0)
+    message = size / shares
+    inside = inner.latency + message / inner.rate_at(message)
+    limit, latency = (link.rate_at(message), link.latency) if link is not None and not in_node else (float("inf"), 0.0)
+    staged = link is not None and link.transport == "tcp"
     ends = (sender, receiver)
-    slowest = reduce(larger, (size * end.replicas_per_node / smaller(limit, _end_rate(end)) for end in ends))
+    rates = (smaller(limit, _end_rate(end, message, staged=staged)) for end in ends)
+    slowest = reduce(larger, (size * end.replicas_per_node / rate for end, rate in zip(ends, rates, strict=True)))
     across = reduce(larger, (end.group.inter_node.latency for end in ends), latency) + slowest
     return framework.hop_latency + choose(_inside_node(sender, receiver, cluster), inside, across)
 
@@ -79,8 +83,11 @@ def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
     return sender.group.num_nodes == 1 or (sender.fills_group and receiver.fills_group)
 
 
-def _end_rate(end: StageEnd) -> Number:
-    """Return [bytes/s] at which the replicas of one node together reach the network."""
-    network, nodes = end.group.inter_node, end.group.num_nodes
-    senders = smaller(end.group.devices_per_node, end.replicas_per_node * end.strategy.num_devices)
-    return smaller(network.rate(nodes), senders * device_rate(network, end.group.devices_per_node, nodes))
+def _end_rate(end: StageEnd, message: Bytes, *, staged: bool) -> Number:
+    """Return [bytes/s] at which the replicas of one node together reach the network, by way of the host if `staged`."""
+    group, nodes = end.group, end.group.num_nodes
+    senders = smaller(group.devices_per_node, end.replicas_per_node * end.strategy.num_devices)
+    alone = device_rate(group.inter_node, group.devices_per_node, nodes, message)
+    if staged and group.host is not None:
+        alone = smaller(alone, group.host.link_bandwidth)
+    return smaller(group.inter_node.rate(nodes, message), senders * alone)
