@@ -17,6 +17,7 @@ from planner.specs.link_parts import (
     link_record,
     network,
     network_record,
+    node_link,
     preimage,
     rate_record,
     tier,
@@ -50,10 +51,10 @@ def _group(record: GroupRecord, profile: LayerProfile | None) -> DeviceGroup:
     name = record.device.device if isinstance(record.device, DeviceBlock) else record.device
     row = catalog.device_row(name) if name else None
     device = _device(record.device) if isinstance(record.device, DeviceBlock) else catalog.device(record.device)
-    inside = link(record.intra_node or (row.intra_node if row else ""))
+    inside = node_link(record.intra_node or (row.intra_node if row else ""))
     inter_node = record.inter_node or (row.inter_node if row else "")
     between = network(inter_node, record.devices_per_node) if inter_node else catalog.no_network(inside.bandwidth)
-    tiers = tuple(map(tier, record.tiers))
+    tiers = tuple(tier(block, between) for block in record.tiers)
     return DeviceGroup(
         name=record.name or device.name,
         device=device,

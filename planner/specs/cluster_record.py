@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, Tag, model_validator
 
 from planner.domain.precision import PRECISIONS
 from planner.specs import catalog
-from planner.specs.link_record import GroupLinkRecord, LinkField, NetworkField, TierBlock
+from planner.specs.link_record import GroupLinkRecord, LinkField, NetworkField, NodeLinkField, TierBlock
 from planner.specs.record import Amount, Count, Positive, Record, Share, Switch, Text, known
 
 
@@ -103,7 +103,9 @@ class GroupRecord(Record):
     device: DeviceField = Field(description="Name in the catalogue, or a block.")
     nodes: Count = Field(1, description="Number of nodes.")
     devices_per_node: Count
-    intra_node: LinkField | None = Field(None, description="Link inside the node; defaults to the usual of the device.")
+    intra_node: NodeLinkField | None = Field(
+        None, description="Link inside the node; defaults to the usual of the device."
+    )
     inter_node: NetworkField | None = Field(None, description="Between nodes; defaults to the usual of the device.")
     tiers: list[TierBlock] = Field([], description="Levels above the node, smallest first.")
     shared_nodes: Text | None = Field(None, description="Name of the nodes that this group shares with others.")

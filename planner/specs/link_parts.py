@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from planner.domain.cluster import GroupLink, Link, Network, Tier
+from planner.domain.cluster import GroupLink, Level, Link, Network, Tier
 from planner.specs import catalog
-from planner.specs.link_record import GroupLinkRecord, LinkBlock, NetworkBlock, TierBlock
+from planner.specs.link_record import GroupLinkRecord, LinkBlock, NetworkBlock, NodeLinkBlock, TierBlock
 from planner.specs.measured import link_rates, network_rates
-from planner.units import GBIT, GBYTE, MICROSECOND
+from planner.units import GBIT, GBYTE, KIB, MICROSECOND
 
 EFFICIENCY = 0.8
 """[-] of a link whose record gives none: what NCCL reaches on NVLink (0.75 to 0.85) and InfiniBand (0.8 to 0.95)."""
@@ -48,8 +49,17 @@ def link(block: LinkBlock | str, efficiency: float = EFFICIENCY) -> Link:
         bandwidth=base.bandwidth if base and not _has_bandwidth(block) else _bandwidth(block),
         efficiency=_or(block.efficiency, base.efficiency if base else efficiency if _has_bandwidth(block) else 1.0),
         latency=_or(latency, base.latency if base else INTRA_NODE_LATENCY_US * MICROSECOND),
+        half_size=_half_size(block),
         measured=link_rates(block) or (base.measured if base and not given else ()),
     )
+
+
+def node_link(block: NodeLinkBlock | str) -> Link:
+    """Return the link inside a node, with the levels below the node."""
+    found = link(block)
+    if isinstance(block, str):
+        return found
+    return replace(found, levels=tuple(Level(num_devices=part.devices, link=link(part)) for part in block.levels))
 
 
 def network(block: NetworkBlock | str, devices_per_node: int) -> Network:
@@ -58,14 +68,18 @@ def network(block: NetworkBlock | str, devices_per_node: int) -> Network:
         return catalog.network(block)
     base = catalog.network(block.network) if block.network else None
     latency = None if block.latency_us is None else block.latency_us * MICROSECOND
-    sheet = _has_bandwidth(block) or block.rail_gbit_per_s is not None
+    rail_rates = tuple(rate * GBIT for rate in block.rail_rates_gbit_per_s or ())
+    sheet = _has_bandwidth(block) or block.rail_gbit_per_s is not None or bool(rail_rates)
     given = sheet or block.rails is not None or block.efficiency is not None
     return Network(
         name=block.name or (base.name if base else "given"),
-        bandwidth=_network_bandwidth(block, base),
+        bandwidth=_striped(rail_rates, block) if rail_rates else _network_bandwidth(block, base),
         efficiency=_or(block.efficiency, base.efficiency if base else EFFICIENCY if sheet else 1.0),
         latency=_or(latency, base.latency if base else INTER_NODE_LATENCY_US * MICROSECOND),
-        rails=block.rails or (base.rails if base else 1),
+        half_size=_half_size(block),
+        rails=sum(rate > 0 for rate in rail_rates) or block.rails or (base.rails if base else 1),
+        rail_rates=rail_rates,
+        striping=block.striping or "pooled",
         measured=network_rates(block, devices_per_node) or (base.measured if base and not given else ()),
     )
 
@@ -80,9 +94,21 @@ def _network_bandwidth(block: NetworkBlock, base: Network | None) -> float:
     return _bandwidth(block)
 
 
-def tier(block: TierBlock) -> Tier:
-    """Return a level above the node."""
-    return Tier(name=block.name, num_nodes=block.nodes, bandwidth=_bandwidth(block))
+def _striped(rates: tuple[float, ...], block: NetworkBlock) -> float:
+    """Return [bytes/s] of unlike rails: their sum, or each as much as the slowest carries."""
+    return len(rates) * min(rates) if block.striping == "static" else sum(rates)
+
+
+def _half_size(block: LinkBlock | NetworkBlock | GroupLinkRecord) -> float:
+    """Return [bytes] of the message that reaches half of the rate."""
+    return (block.half_bandwidth_kib or 0.0) * KIB
+
+
+def tier(block: TierBlock, network: Network) -> Tier:
+    """Return a level above the node, out of which each node has a bandwidth of its own or a share of the network's."""
+    share = block.oversubscription
+    bandwidth = _bandwidth(block) if share is None else network.bandwidth / share
+    return Tier(name=block.name, num_nodes=block.nodes, bandwidth=bandwidth)
 
 
 def group_link(record: GroupLinkRecord) -> GroupLink:
@@ -95,6 +121,7 @@ def group_link(record: GroupLinkRecord) -> GroupLink:
         bandwidth=_bandwidth(record),
         efficiency=_or(record.efficiency, EFFICIENCY),
         latency=_or(record.latency_us, latency) * MICROSECOND,
+        half_size=_half_size(record),
     )
 
 
@@ -103,12 +130,18 @@ def group_link(record: GroupLinkRecord) -> GroupLink:
 
 def link_record(link: Link) -> dict[str, Any]:
     """Return a link inside a node as a plain record."""
-    return {"name": link.name, **_figures(link), **_measured_record(link, "devices")}
+    levels = [{"devices": level.num_devices, **link_record(level.link)} for level in link.levels]
+    record = {"name": link.name, **rate_record(link.bandwidth), **_figures(link), **_measured_record(link, "devices")}
+    return {**record, "levels": levels} if levels else record
 
 
 def network_record(network: Network) -> dict[str, Any]:
     """Return a network as a plain record, without its tiers."""
-    return {"name": network.name, "rails": network.rails, **_figures(network), **_measured_record(network, "nodes")}
+    rails: dict[str, Any] = {"rails": network.rails, **rate_record(network.bandwidth)}
+    if network.rail_rates:
+        rates = [preimage(rate, GBIT) for rate in network.rail_rates]
+        rails = {"rail_rates_gbit_per_s": rates, "striping": network.striping}
+    return {"name": network.name, **rails, **_figures(network), **_measured_record(network, "nodes")}
 
 
 def tier_record(tier: Tier) -> dict[str, Any]:
@@ -118,12 +151,14 @@ def tier_record(tier: Tier) -> dict[str, Any]:
 
 def group_link_record(link: GroupLink) -> dict[str, Any]:
     """Return the link between two groups as a plain record."""
-    return {"between": [link.first, link.second], "transport": link.transport, **_figures(link)}
+    ends = {"between": [link.first, link.second], "transport": link.transport}
+    return {**ends, **rate_record(link.bandwidth), **_figures(link)}
 
 
 def _figures(link: Link | Network | GroupLink) -> dict[str, float]:
-    latency = preimage(link.latency, MICROSECOND)
-    return {**rate_record(link.bandwidth), "efficiency": link.efficiency, "latency_us": latency}
+    """Return the keys that all links have beside their rate."""
+    figures = {"efficiency": link.efficiency, "latency_us": preimage(link.latency, MICROSECOND)}
+    return {**figures, "half_bandwidth_kib": link.half_size / KIB} if link.half_size else figures
 
 
 def _measured_record(link: Link | Network, scale: str) -> dict[str, list[dict[str, float]]]:

@@ -7,7 +7,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, Tag, model_validator
 
 from planner.specs import catalog
-from planner.specs.record import Amount, Count, Positive, Record, Several, Share, Switch, Text, known, one_rate
+from planner.specs.record import Amount, Count, Factor, Positive, Record, Several, Share, Switch, Text, known, one_rate
+
+HalfSize = Annotated[
+    Amount | None, Field(description="[2^10 bytes] message that reaches half of the rate; default 0: all reach all.")
+]
 
 
 class LinkRate(Record):
@@ -41,6 +45,7 @@ class LinkBlock(Record):
     bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] one direction, per device.")
     efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
     latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+    half_bandwidth_kib: HalfSize = None
     measured: list[LinkRate] = Field([], description="By number of devices, ascending; replaces rate and efficiency.")
 
     @model_validator(mode="after")
@@ -52,6 +57,18 @@ class LinkBlock(Record):
         return self
 
 
+class LevelBlock(LinkBlock):
+    """A level below the node: a link that joins so many of its devices, such as an NVLink pair or a switch island."""
+
+    devices: Several = Field(description="Devices of one part; as many parts as fill the node.")
+
+
+class NodeLinkBlock(LinkBlock):
+    """A link between all devices of a node, and the faster ones inside parts of it."""
+
+    levels: list[LevelBlock] = Field([], description="Levels below the node, smallest first.")
+
+
 class NetworkBlock(Record):
     """A network between nodes, per node and direction: a row of the catalogue with changes, or figures of its own."""
 
@@ -61,18 +78,44 @@ class NetworkBlock(Record):
     )
     rails: Count | None = Field(None, description="Network cards of a node; one device uses one, or its share.")
     rail_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] of one rail.")
+    rail_rates_gbit_per_s: list[Amount] | None = Field(
+        None, min_length=1, description="[10^9 bits/s] of each rail where they are unlike; 0 for one that failed."
+    )
+    striping: Literal["pooled", "static"] | None = Field(
+        None, description="Whether each rail takes what it can (the default), or all take as much as the slowest."
+    )
     bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] of all rails together.")
     bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] of all rails together.")
     efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
     latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+    half_bandwidth_kib: HalfSize = None
     measured: list[NetworkRate] = Field([], description="By scale, ascending; replaces rate, efficiency and tiers.")
 
     @model_validator(mode="after")
     def has_one_rate(self) -> NetworkBlock:
         """Demand a rate, unless the catalogue has it or it was measured."""
-        rates = ("rail_gbit_per_s", "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
+        rates = ("rail_gbit_per_s", "rail_rates_gbit_per_s", "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
         if any(getattr(self, rate) is not None for rate in rates) or not (self.network or self.measured):
             one_rate(self, *rates)
+        return self
+
+    @model_validator(mode="after")
+    def has_rails_that_work(self) -> NetworkBlock:
+        """Refuse rails that are told twice, that all failed, or that stop static striping."""
+        rails = self.rail_rates_gbit_per_s
+        if rails is None:
+            if self.striping is not None:
+                raise ValueError("has striping of rails that it does not list; add rail_rates_gbit_per_s")
+            return self
+        if self.rails is not None:
+            raise ValueError("counts its rails twice; remove rails, since rail_rates_gbit_per_s has one entry for each")
+        if not any(rails):
+            raise ValueError("has no rail that works: one of rail_rates_gbit_per_s should be more than 0")
+        if self.striping == "static" and not all(rails):
+            raise ValueError(
+                "stripes over a failed rail: with striping static one of 0 stops all; remove it from "
+                "rail_rates_gbit_per_s, or write striping: pooled"
+            )
         return self
 
 
@@ -83,16 +126,23 @@ class TierBlock(Record):
     nodes: Count = Field(description="Nodes that it spans.")
     bandwidth_gbyte_per_s: Positive | None = Field(None, description="[10^9 bytes/s] per node, out of the tier.")
     bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] per node, out of the tier.")
+    oversubscription: Factor | None = Field(
+        None, description="[-] bandwidth of the network over what is left of it out of the tier."
+    )
 
     @model_validator(mode="after")
     def has_one_rate(self) -> TierBlock:
         """Demand a rate."""
-        one_rate(self, "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
+        one_rate(self, "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s", "oversubscription")
         return self
 
 
 LinkField = Annotated[
     Annotated[str, AfterValidator(known(catalog.link)), Tag("<name>")] | Annotated[LinkBlock, Tag("<block>")],
+    Switch,
+]
+NodeLinkField = Annotated[
+    Annotated[str, AfterValidator(known(catalog.link)), Tag("<name>")] | Annotated[NodeLinkBlock, Tag("<block>")],
     Switch,
 ]
 NetworkField = Annotated[
@@ -110,6 +160,7 @@ class GroupLinkRecord(Record):
     bandwidth_gbit_per_s: Positive | None = Field(None, description="[10^9 bits/s] per node; per device for `node`.")
     efficiency: Share | None = Field(None, description="[-] share of the bandwidth that large messages reach.")
     latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
+    half_bandwidth_kib: HalfSize = None
 
     @model_validator(mode="after")
     def has_one_rate(self) -> GroupLinkRecord:
