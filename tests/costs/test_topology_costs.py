@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import builders
+import transcripts
 from planner.costs.collectives import (
     all_to_all_rate,
     collective_rate,
@@ -21,6 +22,7 @@ from planner.costs.layer import layer_cost
 from planner.domain.cluster import Cluster, DeviceGroup, GroupLink, Host, Level, Link, Network, saturated
 from planner.domain.plan import Strategy
 from planner.specs import catalog
+from planner.specs.cluster import read_cluster
 from planner.units import GBIT
 
 MEGATRON = replace(catalog.framework("megatron"), hop_latency=0.0, collective_latency=0.0, launch_floor=0.0)
@@ -188,3 +190,12 @@ def test_tcp_passes_the_hosts(transport: str, host: float | None, degree: int, g
     time = hop_time(ends[0], ends[1], cluster, builders.model(), JOB, MEGATRON, 1)
     assert time == hop_time(ends[1], ends[0], cluster, builders.model(), JOB, MEGATRON, 1)
     assert time == pytest.approx(4e-6 + SIZE / (gbyte_per_s * 1e9))
+
+
+def test_the_example_of_pairs_and_a_bad_cable() -> None:
+    """NVLink 300 x 0.73 GB/s in a pair, PCIe 31.5 x 0.7 in the box; 700 Gbit/s x 0.72 a box, half past a leaf."""
+    group = read_cluster(str(transcripts.ROOT / "cluster_specs" / "a100-pcie-pairs.yaml")).groups[0]
+    assert [ring_rate(group, ranks, 1) for ranks in (2, 4, 8)] == pytest.approx([219e9, 22.05e9, 22.05e9])
+    assert group.inter_node.rate(2) == pytest.approx(63e9)
+    assert [ring_rate(group, boxes, 8) for boxes in (2, 4)] == pytest.approx([63e9 / 8, 31.5e9 / 8])
+    assert device_rate(group.inter_node, 8, 2) == pytest.approx(100 * GBIT * 0.72)
