@@ -16,7 +16,7 @@ from planner.domain.model import Model
 from planner.specs.catalog import framework as catalogued
 from planner.specs.constraints import parse_constraint
 from planner.specs.model import model_from_record
-from planner.units import GIB
+from planner.units import GBIT, GIB
 
 SEQUENCE = 384
 """[tokens] a multiple of every width that is tried."""
@@ -219,7 +219,8 @@ def _with_topology(group: DeviceGroup, draw: random.Random) -> DeviceGroup:
     if parts := [size for size in (2, 3) if group.devices_per_node % size == 0 and group.devices_per_node > size]:
         faster = replace(inside, bandwidth=4 * inside.bandwidth, latency=inside.latency / 2)
         inside = replace(inside, levels=(Level(num_devices=draw.choice(parts), link=faster),))
-    rails = tuple(between.bandwidth / between.rails * draw.choice((1.0, 1.0, 0.5)) for _ in range(between.rails))
+    rate = round(between.bandwidth / between.rails / GBIT, 3)
+    rails = tuple(rate * draw.choice((1.0, 1.0, 0.5)) * GBIT for _ in range(between.rails))
     striping = draw.choice(("pooled", "static"))
     bandwidth = sum(rails) if striping == "pooled" else len(rails) * min(rails)
     half = draw.choice((0.0, 4096.0, 1e6))
