@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 GIB = 2**30
 """[bytes] memory sheets of accelerators mean powers of two."""
+KIB = 2**10
+"""[bytes] sizes of messages mean powers of two."""
 GBYTE = 10**9
 """[bytes] network sheets mean powers of ten."""
 GBIT = GBYTE / 8

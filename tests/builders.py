@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from planner.candidates import Space, find_space
-from planner.domain.cluster import Cluster, Device, DeviceGroup, GroupLink, Link, Network
+from planner.domain.cluster import Cluster, Device, DeviceGroup, GroupLink, Level, Link, Network
 from planner.domain.framework import Framework
 from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.specs.catalog import framework as catalogued
 from planner.specs.constraints import parse_constraint
 from planner.specs.model import model_from_record
-from planner.units import GIB
+from planner.units import GBIT, GIB
 
 SEQUENCE = 384
 """[tokens] a multiple of every width that is tried."""
@@ -145,12 +145,19 @@ def planning(
 
 
 def drawn(
-    seed: int, *, most_devices: int = 8, most_layers: int = 8, target: bool = False, context: bool = False
+    seed: int,
+    *,
+    most_devices: int = 8,
+    most_layers: int = 8,
+    target: bool = False,
+    context: bool = False,
+    topology: bool = False,
 ) -> Planning:
     """Return the random problem of a seed, small enough to try every plan.
 
     Groups of 1-4 (sometimes 6) devices a node and of unlike speed; memory that holds the model easily, barely or not;
-    links from fast to so slow that transfers pace the pipeline. With `context`, context degrees are asked for.
+    links from fast to so slow that transfers pace the pipeline. With `context`, context degrees are asked for; with
+    `topology`, some groups have levels below the node, unlike rails and slow small messages.
     """
     draw = random.Random(seed)
     num_groups = draw.choice((1, 1, 2, 2, 2, 3))
@@ -186,6 +193,8 @@ def drawn(
     if num_groups > 1 and draw.random() < 0.4:
         rate = draw.choice((1e10, 1e9, 1e8))
         links.append(GroupLink(first="g0", second="g1", transport="tcp", bandwidth=rate, efficiency=1.0, latency=1e-5))
+    if topology:
+        groups = [_with_topology(one, random.Random(f"{seed} {one.name}")) for one in groups]
     second = "deepspeed" if context else "megatron-deepspeed"
     return Planning(
         cluster=cluster(*groups, links=tuple(links)),
@@ -200,6 +209,23 @@ def drawn(
         ),
         target=catalogued(draw.choice(("megatron", second, "torchtitan"))) if target else None,
     )
+
+
+def _with_topology(group: DeviceGroup, draw: random.Random) -> DeviceGroup:
+    """Return the group, every second with parts of its nodes on a faster link, unlike rails and slow small messages."""
+    if draw.random() < 0.5:
+        return group
+    inside, between = group.intra_node, group.inter_node
+    if parts := [size for size in (2, 3) if group.devices_per_node % size == 0 and group.devices_per_node > size]:
+        faster = replace(inside, bandwidth=4 * inside.bandwidth, latency=inside.latency / 2)
+        inside = replace(inside, levels=(Level(num_devices=draw.choice(parts), link=faster),))
+    rate = round(between.bandwidth / between.rails / GBIT, 3)
+    rails = tuple(rate * draw.choice((1.0, 1.0, 0.5)) * GBIT for _ in range(between.rails))
+    striping = draw.choice(("pooled", "static"))
+    bandwidth = sum(rails) if striping == "pooled" else len(rails) * min(rails)
+    half = draw.choice((0.0, 4096.0, 1e6))
+    between = replace(between, bandwidth=bandwidth, rail_rates=rails, striping=striping, half_size=half)
+    return replace(group, intra_node=replace(inside, half_size=half / 8), inter_node=between)
 
 
 def _some_constraints(draw: random.Random) -> tuple[str, ...]:

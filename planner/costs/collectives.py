@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
-from planner.domain.cluster import DeviceGroup, Network
+from planner.domain.cluster import LARGE, DeviceGroup, Network
 from planner.domain.model import Number
-from planner.units import Seconds, choose, larger, logarithm2, smaller
+from planner.units import Bytes, Seconds, choose, larger, logarithm2, smaller
 
 ROUNDS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "ring": 1.0, "all_to_all": 1.0}
 """[-] times that each rank sends the collective's size, up to (n-1)/n."""
 
 
-def device_rate(network: Network, devices_per_node: Number, num_nodes: Number) -> Number:
-    """Return [bytes/s] that one device of a node may send alone: its share of the adapters, or one adapter."""
+def device_rate(network: Network, devices_per_node: Number, num_nodes: Number, message: Bytes = LARGE) -> Number:
+    """Return [bytes/s] that one device of a node may send alone: its share of the adapters, or one adapter.
+
+    Where adapters are unlike it is the slowest: a step waits for the device behind that one.
+    """
     rails = larger(1.0, network.rails / devices_per_node)
-    return network.rate(num_nodes) * smaller(1.0, rails / network.rails)
+    return network.rate(num_nodes, message) * smaller(1.0, rails / network.rails * network.evenness)
 
 
-def ring_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
-    """Return [bytes/s] per rank of a ring of `ranks`, each rank being `inner` devices apart from the next.
+def ring_rate(group: DeviceGroup, ranks: Number, inner: Number, message: Bytes = LARGE) -> Number:
+    """Return [bytes/s] per rank of a ring of `ranks`, each `inner` devices apart from the next, with such messages.
 
     The ring enters and leaves a node once. Where several rings share a node, each of its members brings its own
     share of the adapters, so a ring with more members in a node has more of the network.
     """
     members = larger(1, smaller(ranks, group.devices_per_node // inner))
     num_nodes = -(-ranks * inner // group.devices_per_node)
-    node_rate = group.inter_node.rate(num_nodes)
+    node_rate = group.inter_node.rate(num_nodes, message)
     rings = larger(1.0, smaller(inner, group.devices_per_node / members))
-    alone = members * device_rate(group.inter_node, group.devices_per_node, num_nodes)
+    alone = members * device_rate(group.inter_node, group.devices_per_node, num_nodes, message)
     across = smaller(alone, node_rate / rings)
-    inside = group.intra_node.collective_rate(members)
+    inside = group.intra_node.collective_rate(members, inner, message)
     across = choose(members == 1, across, smaller(inside, across))
     return choose(members == ranks, inside, across)
 
 
-def neighbour_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
+def neighbour_rate(group: DeviceGroup, ranks: Number, inner: Number, message: Bytes = LARGE) -> Number:
     """Return [bytes/s] at which each of `ranks`, `inner` devices apart, sends to the next.
 
     Where the ring leaves the node, one device of each ring sends alone, over its own share of the adapters.
     """
     num_nodes = -(-ranks * inner // group.devices_per_node)
-    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
+    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes, message)
     rings = smaller(inner, group.devices_per_node)
-    inside = group.intra_node.collective_rate(smaller(ranks, group.devices_per_node))
-    across = smaller(inside, smaller(alone, group.inter_node.rate(num_nodes) / rings))
+    inside = group.intra_node.collective_rate(smaller(ranks, group.devices_per_node), inner, message)
+    across = smaller(inside, smaller(alone, group.inter_node.rate(num_nodes, message) / rings))
     return choose(ranks * inner <= group.devices_per_node, inside, across)
 
 
-def all_to_all_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
+def all_to_all_rate(group: DeviceGroup, ranks: Number, inner: Number, message: Bytes = LARGE) -> Number:
     """Return [bytes/s] at which each of `ranks`, `inner` devices apart, sends to all others.
 
     Of the r - 1 parts that a rank sends, those to the m - 1 ranks of its node take the link, the others the adapters,
@@ -55,17 +58,20 @@ def all_to_all_rate(group: DeviceGroup, ranks: Number, inner: Number) -> Number:
     members = larger(1, smaller(ranks, group.devices_per_node // inner))
     num_nodes = -(-ranks * inner // group.devices_per_node)
     senders = smaller(members * inner, group.devices_per_node)
-    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes)
-    outside = smaller(alone, group.inter_node.rate(num_nodes) / senders)
-    inside = group.intra_node.collective_rate(members)
+    alone = device_rate(group.inter_node, group.devices_per_node, num_nodes, message)
+    outside = smaller(alone, group.inter_node.rate(num_nodes, message) / senders)
+    inside = group.intra_node.collective_rate(members, inner, message)
     slowest = larger((members - 1) / inside, larger(ranks - members, 1) / outside)
     return choose(members == ranks, inside, (ranks - 1) / slowest)
 
 
-def collective_rate(op: str, group: DeviceGroup, ranks: Number, inner: Number) -> Number:
-    """Return [bytes/s] per rank that `op` reaches over `ranks`, each being `inner` devices apart from the next."""
+def collective_rate(op: str, group: DeviceGroup, ranks: Number, inner: Number, size: Bytes) -> Number:
+    """Return [bytes/s] per rank that `op` reaches with `size` bytes over `ranks`, each `inner` devices apart.
+
+    In every step of any of them a message is one of as many parts as there are ranks.
+    """
     rates = {"ring": neighbour_rate, "all_to_all": all_to_all_rate}
-    return rates.get(op, ring_rate)(group, ranks, inner)
+    return rates.get(op, ring_rate)(group, ranks, inner, size / ranks)
 
 
 def collective_time(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.costs.collectives import collective_time, ring_rate
-from planner.costs.crossing import Beyond
+from planner.costs.crossing import Beyond, Crossing
 from planner.costs.layer import LayerCost
 from planner.costs.sizes import ParameterBytes, parameter_bytes
 from planner.domain.cluster import DeviceGroup
@@ -25,15 +25,13 @@ class Exchange:
     per: ParameterBytes
     ranks: int
     """In all replicas."""
+    group: DeviceGroup
+    inner: Number
+    """[devices] between neighbours of the ring."""
     ring: int
     """Ranks in the replicas of this group."""
-    rate: float
-    """[bytes/s] per rank of the ring."""
-    groups: int
-    """Groups with replicas, which exchange the parts that each rank of a ring holds after it."""
-    crossing_rate: float
-    """[bytes/s] per rank between the groups."""
-    crossing_latency: Seconds
+    crossing: Crossing | None
+    """What ranks pass that exchange their part of the ring's result with other groups; None if there are none."""
     latency: Seconds
     overlap: float
     """[-] share of the last backward pass that hides the exchange at the end of a step."""
@@ -73,9 +71,13 @@ class Exchange:
 
     def _time(self, op: str, size: Number) -> Seconds:
         """Return the time [s] of a collective: in the ring of the group, and of each rank's part among the groups."""
-        inside = collective_time(op, size, self.ring, self.rate, self.latency)
-        part = size / self.ring
-        return inside + collective_time(op, part, self.groups, self.crossing_rate, self.crossing_latency)
+        rate = ring_rate(self.group, self.ring, self.inner, size / self.ring)
+        inside = collective_time(op, size, self.ring, rate, self.latency)
+        if self.crossing is None:
+            return inside
+        part, groups = size / self.ring, self.crossing.num_groups
+        across = self.crossing.rate(self.group.devices_per_node)
+        return inside + collective_time(op, part, groups, across, self.crossing.latency)
 
 
 def replica_exchange(
@@ -102,17 +104,15 @@ def replica_exchange(
     if pipelined and framework.gradients_wait:
         zero = replace(zero, gradients=False)
     copies = weight_copies(AXES, strategy)
-    ranks, inner = num_replicas * copies, strategy.num_devices // copies
-    ring = ranks if beyond is None else beyond.here * copies
+    ranks = num_replicas * copies
     return Exchange(
         zero=zero,
         per=parameter_bytes(framework, job, zero, ranks),
         ranks=ranks,
-        ring=ring,
-        rate=ring_rate(group, ring, inner),
-        groups=1 if beyond is None else beyond.crossing.num_groups,
-        crossing_rate=float("inf") if beyond is None else beyond.crossing.rate(group.devices_per_node),
-        crossing_latency=0.0 if beyond is None else beyond.crossing.latency,
+        group=group,
+        inner=strategy.num_devices // copies,
+        ring=ranks if beyond is None else beyond.here * copies,
+        crossing=None if beyond is None else beyond.crossing,
         latency=group.inter_node.latency,
         overlap=framework.overlap_sharded if zero.optimizer else framework.overlap_replicated,
         overlap_gather=framework.overlap_gather,

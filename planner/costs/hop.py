@@ -50,21 +50,27 @@ def hop_time(
     """Return the time [s] of handing one micro-batch of `samples` from one stage to the next, one way.
 
     All pipelines hand over at the same time and share the adapters of their nodes; each copy of a stage must get its
-    part of the micro-batch through. A tensor group that is sequence parallel sends each element once.
+    part of the micro-batch through. A tensor group that is sequence parallel sends each element once. In a node the
+    stages may lie in different parts of it. TCP passes the hosts: no device sends faster than its link to them.
     """
     size = sender.split * _boundary_bytes(sender, model, job, framework, samples // sender.split)
     link = cluster.link(sender.group.name, receiver.group.name)
     in_node = link is not None and link.transport == "node"
     inner = link if link is not None and in_node else sender.group.intra_node
     shares = smaller(*(end.split * end.strategy.num_devices for end in (sender, receiver)))
-    inside = inner.latency + size / shares / inner.rate
-    limit, latency = (link.rate, link.latency) if link is not None and not in_node else (float("inf"), 0.0)
+    message = size / shares
+    inside = inner.latency + message / inner.rate_at(message)
+    limit, latency = (link.rate_at(message), link.latency) if link is not None and not in_node else (float("inf"), 0.0)
+    staged = link is not None and link.transport == "tcp"
     ends = (sender, receiver)
-    slowest = reduce(
-        larger, (size / end.split * end.replicas_per_node / smaller(limit, _end_rate(end)) for end in ends)
-    )
+    slowest = reduce(larger, (_end_time(end, size, limit, message, staged=staged) for end in ends))
     across = reduce(larger, (end.group.inter_node.latency for end in ends), latency) + slowest
     return framework.hop_latency + choose(_inside_node(sender, receiver, cluster), inside, across)
+
+
+def _end_time(end: StageEnd, size: Bytes, limit: Number, message: Bytes, *, staged: bool) -> Seconds:
+    """Return the time [s] in which an end gets its parts of the `size` bytes of every pipeline through."""
+    return size / end.split * end.replicas_per_node / smaller(limit, _end_rate(end, message, staged=staged))
 
 
 def _boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framework, samples: int) -> Bytes:
@@ -84,8 +90,11 @@ def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
     return sender.group.num_nodes == 1 or (sender.fills_group and receiver.fills_group)
 
 
-def _end_rate(end: StageEnd) -> Number:
-    """Return [bytes/s] at which the replicas of one node together reach the network."""
-    network, nodes = end.group.inter_node, end.group.num_nodes
-    senders = smaller(end.group.devices_per_node, end.replicas_per_node * end.strategy.num_devices)
-    return smaller(network.rate(nodes), senders * device_rate(network, end.group.devices_per_node, nodes))
+def _end_rate(end: StageEnd, message: Bytes, *, staged: bool) -> Number:
+    """Return [bytes/s] at which the replicas of one node together reach the network, by way of the host if `staged`."""
+    group, nodes = end.group, end.group.num_nodes
+    senders = smaller(group.devices_per_node, end.replicas_per_node * end.strategy.num_devices)
+    alone = device_rate(group.inter_node, group.devices_per_node, nodes, message)
+    if staged and group.host is not None:
+        alone = smaller(alone, group.host.link_bandwidth)
+    return smaller(group.inter_node.rate(nodes, message), senders * alone)

@@ -172,7 +172,7 @@ def _compute_parts(
     ranks = shard.weight_split if _gathers(framework, work) else 1
     loss = pass_time(LOSS_BYTES * work.logits * ranks, device)
     size = work.logits * ranks * element
-    rate, latency = group.intra_node.collective_rate(ranks), group.intra_node.latency
+    rate, latency = group.intra_node.collective_rate(ranks, 1, size / ranks), group.intra_node.latency_within(ranks)
     gather = collective_time("all_gather", size, ranks, rate, latency, start=framework.collective_latency)
     parts["loss"] = (loss / 2 + gather, loss / 2)
     return parts
@@ -199,7 +199,7 @@ def _traffic_parts(
         for collective in axis.traffic(work, ranks, strategy):
             way = ("forward", "backward").index(collective.phase)
             hiding = beside[collective.behind][way] if collective.behind else 0.0
-            rate = collective_rate(collective.op, group, ranks, inner)
+            rate = collective_rate(collective.op, group, ranks, inner, collective.size)
             start, latency = _latency(collective, framework, group, ranks * inner)
             time = collective_time(collective.op, collective.size, ranks, rate, latency, start=start, beside=hiding)
             times[way] += exposed[way] * collective.count * time
@@ -212,7 +212,8 @@ def _latency(collective: Collective, framework: Framework, group: DeviceGroup, s
 
     The start belongs to a block's exchange; halves of it (reduce-scatter, all-gather) and one-way ones share it.
     """
-    latency = choose(span <= group.devices_per_node, group.intra_node.latency, group.inter_node.latency)
+    inside = group.intra_node.latency_within(span)
+    latency = choose(span <= group.devices_per_node, inside, group.inter_node.latency)
     if collective.op == "ring":
         return 0.0, framework.hop_latency + latency
     share = 1.0 if collective.op == "all_reduce" else 0.5

@@ -184,10 +184,10 @@ def _update_time(costs: LayerCosts, layers: list[LayerCost], parameters: Number,
 
 def _tied_sync(costs: LayerCosts, exchange: Exchange) -> Seconds:
     """Return the time [s] of the all-reduce of tied gradients between the first and the last stage."""
-    group = costs.group
-    across = group.inter_node.rate(group.num_nodes) / group.devices_per_node
-    rate = choose(group.num_nodes > 1, across, group.intra_node.rate)
-    return exchange.per.sent_gradients * costs.head.tied_parameters / rate
+    group, size = costs.group, exchange.per.sent_gradients * costs.head.tied_parameters
+    across = group.inter_node.rate(group.num_nodes, size) / group.devices_per_node
+    rate = choose(group.num_nodes > 1, across, group.intra_node.rate_at(size))
+    return size / rate
 
 
 def forward_time(terms: StageTerms, num_layers: Number, edge: Number = 1.0) -> Seconds:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from planner.domain.calibration import Calibration
 from planner.domain.plan import Strategy
 from planner.domain.precision import PRECISIONS
 from planner.domain.profile import LayerProfile
-from planner.units import choose, interpolated, smaller
+from planner.units import Bytes, choose, interpolated, larger, smaller
+
+LARGE = float("inf")
+"""[bytes] of a message so large that what it costs to begin is nothing beside it."""
+
+
+def saturated(rate: Any, half_size: Bytes, message: Bytes) -> Any:
+    """Return [bytes/s] that messages of `message` bytes reach: r n / (n + n_half), half of r at n_half (Hockney 1994).
+
+    The same as r, and n_half / r more seconds for each message.
+    """
+    return rate / (1 + half_size / larger(message, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +71,55 @@ class Link:
     """[-] share of the bandwidth that large collectives reach."""
     latency: float
     """[s] of one message."""
+    half_size: float = 0.0
+    """[bytes] message that reaches half of the rate; zero where messages of any size reach all of it."""
     measured: tuple[tuple[float, float], ...] = ()
     """(devices, [bytes/s] per device, one direction) reached by large collectives; it replaces the bandwidth."""
+    levels: tuple[Level, ...] = ()
+    """Parts of the node with faster links of their own, smallest first."""
 
     @property
     def rate(self) -> Any:
-        """[bytes/s] reached by large messages between two devices, one direction."""
-        return self.collective_rate(2)
+        """[bytes/s] reached by large messages between any two devices of the node, one direction."""
+        return self.rate_at(LARGE)
 
-    def collective_rate(self, ranks: Any) -> Any:
-        """Return [bytes/s] per device, one direction, when `ranks` devices of the node exchange large messages.
+    def rate_at(self, message: Bytes) -> Any:
+        """Return [bytes/s] reached by messages of `message` bytes between any two devices, one direction."""
+        return self._rate_across(2, message)
 
-        Between measured numbers the rate follows the power law through both; beyond them it is that of the nearest.
+    def collective_rate(self, ranks: Any, inner: Any = 1, message: Bytes = LARGE) -> Any:
+        """Return [bytes/s] per device, one direction, when `ranks` devices, `inner` apart, exchange `message` bytes.
+
+        Those inside one part of the node use its link. Between measured numbers the rate follows the power law through
+        both; beyond them it is that of the nearest.
         """
-        return interpolated(ranks, self.measured) if self.measured else self.bandwidth * self.efficiency
+        rate = self._rate_across(ranks, message)
+        for level in reversed(self.levels):
+            rate = choose(level.holds(ranks * inner), level.link.collective_rate(ranks, 1, message), rate)
+        return rate
+
+    def latency_within(self, span: Any) -> Any:
+        """Return the latency [s] of one message among neighbours that span `span` devices of the node."""
+        latency: Any = self.latency
+        for level in reversed(self.levels):
+            latency = choose(level.holds(span), level.link.latency, latency)
+        return latency
+
+    def _rate_across(self, ranks: Any, message: Bytes) -> Any:
+        rate = interpolated(ranks, self.measured) if self.measured else self.bandwidth * self.efficiency
+        return saturated(rate, self.half_size, message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A level below the node: parts of so many devices (NVLink pairs, switch islands, NUMA halves) and their link."""
+
+    num_devices: int
+    link: Link
+
+    def holds(self, span: Any) -> Any:
+        """Tell whether ranks that span `span` devices in a row lie inside one part, whichever of the rows they are."""
+        return self.num_devices % span == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,25 +143,39 @@ class Network:
     """[-] share of the bandwidth that large messages reach."""
     latency: float
     """[s] of one message."""
+    half_size: float = 0.0
+    """[bytes] message that reaches half of the rate; zero where messages of any size reach all of it."""
     rails: int = 1
-    """Adapters of a node; one device uses one of them, or its share if there are fewer adapters than devices."""
+    """Adapters of a node that work; one device uses one of them, or its share if there are fewer than devices."""
+    rail_rates: tuple[float, ...] = ()
+    """[bytes/s] of each adapter where they are unlike, zero for one that failed; `bandwidth` is what all carry."""
+    striping: str = "pooled"
+    """``pooled``, each adapter taking what it can, or ``static``: equal parts, so that the slowest decides."""
     tiers: tuple[Tier, ...] = ()
     """Levels above the node, smallest first; the network inside the smallest has the full bandwidth."""
 
     measured: tuple[tuple[float, float], ...] = ()
     """(nodes, [bytes/s] per node, one direction) reached by large collectives; it replaces bandwidth and tiers."""
 
-    def rate(self, num_nodes: Any) -> Any:
-        """Return [bytes/s] per node, one direction, when `num_nodes` nodes exchange large messages.
+    @property
+    def evenness(self) -> Any:
+        """[-] rate of the slowest adapter that works, of the mean: what a device gets that must do with its own."""
+        if not self.rail_rates or self.striping == "static":
+            return 1.0
+        slowest = reduce(smaller, (choose(rate > 0, rate, LARGE) for rate in self.rail_rates))
+        return slowest * self.rails / sum(self.rail_rates)
+
+    def rate(self, num_nodes: Any, message: Bytes = LARGE) -> Any:
+        """Return [bytes/s] per node, one direction, when `num_nodes` nodes exchange messages of `message` bytes.
 
         Between measured scales the rate follows the power law through both; beyond them it stays that of the nearest.
         """
         if self.measured:
-            return interpolated(num_nodes, self.measured)
+            return saturated(interpolated(num_nodes, self.measured), self.half_size, message)
         bandwidth = self.bandwidth
         for tier in self.tiers:
             bandwidth = choose(num_nodes > tier.num_nodes, smaller(bandwidth, tier.bandwidth), bandwidth)
-        return bandwidth * self.efficiency
+        return saturated(bandwidth * self.efficiency, self.half_size, message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,17 +228,23 @@ class GroupLink:
     first: str
     second: str
     transport: str
-    """``rdma``, ``tcp`` or ``node`` (the two groups share nodes, and the link is inside the node)."""
+    """``rdma``, ``tcp`` (by way of the hosts) or ``node`` (the groups share nodes, and the link is inside the node)."""
     bandwidth: float
     """[bytes/s] one direction, per node (per device for ``node``)."""
     efficiency: float
     latency: float
     """[s] of one message."""
+    half_size: float = 0.0
+    """[bytes] message that reaches half of the rate; zero where messages of any size reach all of it."""
 
     @property
-    def rate(self) -> float:
+    def rate(self) -> Any:
         """[bytes/s] reached by large messages, one direction, per node (per device for ``node``)."""
-        return self.bandwidth * self.efficiency
+        return self.rate_at(LARGE)
+
+    def rate_at(self, message: Bytes) -> Any:
+        """Return [bytes/s] reached by messages of `message` bytes, one direction."""
+        return saturated(self.bandwidth * self.efficiency, self.half_size, message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

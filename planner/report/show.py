@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
-from planner.domain.cluster import Cluster, Device, DeviceGroup, Link, Network
+from planner.domain.cluster import Cluster, Device, DeviceGroup, GroupLink, Link, Network
 from planner.domain.framework import Framework
 from planner.domain.model import Layer, Model
 from planner.domain.optimizer import OptimizerRecipe
 from planner.report.figures import count, gib, plural, rate, seconds, short
 from planner.report.header import calibration_note
 from planner.report.layout import WIDTH, cut, joined, labelled, table, wrapped_rows
+from planner.units import GBIT, KIB
 
 
 def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
@@ -34,10 +36,11 @@ def show_cluster(cluster: Cluster, width: int = WIDTH) -> str:
         ]
         lines += ["", *table(["between groups", "transport", "reached", "latency"], links, right="reached,latency")]
     for group in cluster.groups:
-        for tier in group.inter_node.tiers:
-            text = f"{group.name}: beyond {plural(tier.num_nodes, 'node')} {rate(tier.bandwidth)} per node"
-            lines += labelled(tier.name, text, width)
+        lines += _fabric(group, width)
         lines += _measured(group, width)
+    for link in cluster.links:
+        lines += _half(f"{link.first} - {link.second}", link, width)
+    lines += _assumed(cluster, width)
     return "\n".join(lines) + "\n"
 
 
@@ -52,6 +55,45 @@ def _group(group: DeviceGroup, *, several: bool) -> list[str]:
         _link(group.inter_node) if several or group.num_nodes > 1 else "",
         f"{group.price_per_device_hour:,.2f}" if group.price_per_device_hour else "",
     ]
+
+
+def _fabric(group: DeviceGroup, width: int) -> list[str]:
+    """Return what the links of a group are beside one rate: levels below and above the node, unlike rails, sizes."""
+    lines = []
+    network = group.inter_node
+    for level in group.intra_node.levels:
+        text = f"{group.name}: {level.link.name} of {plural(level.num_devices, 'device')} {rate(level.link.bandwidth)}"
+        lines += labelled("level", text, width)
+        lines += _half(f"{group.name}: {level.link.name}", level.link, width)
+    lines += _half(f"{group.name}: {group.intra_node.name}", group.intra_node, width)
+    if network.rail_rates:
+        rates = ", ".join(f"{each / GBIT:g}" for each in network.rail_rates)
+        failed = len(network.rail_rates) - network.rails
+        text = f"{group.name}: {rates} Gbit/s, {network.striping}{f', {failed} failed' if failed else ''}"
+        lines += labelled("rails", text, width)
+    lines += _half(f"{group.name}: {network.name}", network, width)
+    for tier in network.tiers:
+        text = f"{group.name}: beyond {plural(tier.num_nodes, 'node')} {rate(tier.bandwidth)} per node"
+        lines += labelled(tier.name, text, width)
+    return lines
+
+
+def _half(name: str, link: Link | Network | GroupLink, width: int) -> list[str]:
+    """Return at which size a message reaches half of a link's rate, if that depends on the size."""
+    size = f"messages of {link.half_size / KIB:,g} KiB reach half of the rate"
+    return labelled("size", f"{name}: {size}", width) if link.half_size else []
+
+
+def _assumed(cluster: Cluster, width: int) -> list[str]:
+    """Return which groups of unlike vendors have no declared link, and what is taken for it."""
+    lines = []
+    for first, second in combinations(cluster.groups, 2):
+        vendors = {first.device.vendor, second.device.vendor}
+        if len(vendors) == 2 and all(vendors) and cluster.link(first.name, second.name) is None:
+            pair = f"{first.name} - {second.name}: no link between {first.device.vendor} and {second.device.vendor}"
+            assumed = "is declared; RDMA over the slower of both networks is assumed (links: transport rdma or tcp)"
+            lines += labelled("note", f"{pair} {assumed}", width)
+    return lines
 
 
 def _measured(group: DeviceGroup, width: int) -> list[str]:

@@ -25,6 +25,7 @@ def rules(value: Any) -> Iterator[Found]:
     for index, group in groups:
         yield from _networks(index, group, several=several)
         yield from _tiers(index, group)
+        yield from _levels(index, group)
         yield from measured_rules(index, group)
     yield from _shared(value, groups)
     yield from _calibrated(value, groups)
@@ -120,6 +121,21 @@ def _tiers(index: int, group: dict[str, Any]) -> Iterator[Found]:
             yield (
                 ("groups", index, "tiers", at, "nodes"),
                 f"should be more than {before}, the tier before; list tiers smallest first",
+            )
+
+
+def _levels(index: int, group: dict[str, Any]) -> Iterator[Found]:
+    """Demand that each level below the node divides the next one, and the largest the node."""
+    levels = [(at, level.get("devices")) for at, level in _entries(group.get("intra_node"), "levels")]
+    above: list[tuple[str, object]] = [(f"the devices of levels[{at}]", number) for at, number in levels[1:]]
+    above.append(("the devices of the node", group.get("devices_per_node")))
+    for (at, number), (what, whole) in zip(levels, above, strict=True) if levels else ():
+        if not isinstance(number, (int, float)) or not isinstance(whole, (int, float)) or number <= 1:
+            continue
+        if number >= whole or whole % number:
+            yield (
+                ("groups", index, "intra_node", "levels", at, "devices"),
+                f"should divide {what}, {whole}, into several parts; list levels smallest first",
             )
 
 

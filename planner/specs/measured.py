@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from planner.specs.cluster_record import LinkBlock, NetworkBlock
+from planner.loader import Path
+from planner.specs.link_record import LinkBlock, NetworkBlock
 from planner.specs.problems import Found
 from planner.units import GBYTE
 
@@ -30,9 +31,9 @@ def network_rates(block: NetworkBlock, devices_per_node: int) -> Rates:
 def measured_rules(index: int, group: dict[str, Any]) -> Iterator[Found]:
     """Find what is wrong with the measured rates of a group, as they are written: scales, and tiers beside them."""
     per_node = group.get("devices_per_node")
-    for key in ("intra_node", "inter_node"):
-        here, rates = ("groups", index, key, "measured"), _entries(group.get(key))
-        unit = per_node if key == "inter_node" and isinstance(per_node, int) and per_node > 0 else 1
+    for key, block in _links(group):
+        here, rates = ("groups", index, *key, "measured"), _entries(block)
+        unit = per_node if key == ("inter_node",) and isinstance(per_node, int) and per_node > 0 else 1
         for at, rate in enumerate(rates):
             number = rate.get("devices")
             if isinstance(number, int) and (number % unit or 1 < number <= unit):
@@ -45,6 +46,16 @@ def measured_rules(index: int, group: dict[str, Any]) -> Iterator[Found]:
     if _entries(group.get("inter_node")) and group.get("tiers"):
         message = "mean nothing beside the measured rates of inter_node; keep one of them"
         yield ("groups", index, "tiers"), message
+
+
+def _links(group: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Yield what may have measured rates, with where it stands in the group."""
+    inside = group.get("intra_node")
+    yield ("intra_node",), inside
+    yield ("inter_node",), group.get("inter_node")
+    levels = inside.get("levels") if isinstance(inside, dict) else None
+    for at, level in enumerate(levels if isinstance(levels, list) else ()):
+        yield ("intra_node", "levels", at), level
 
 
 def _entries(block: Any) -> list[dict[str, Any]]:

@@ -23,10 +23,10 @@ Found = tuple[Path, str]
 
 _TAGS = {"<block>", "<name>"}
 """What pydantic puts into a path where a value may be a block or a name."""
-_UNIT = re.compile(r"_(gib|gbyte_per_s|gbit_per_s|us|tflops|ms|s|hours)$")
+_UNIT = re.compile(r"_(gib|kib|gbyte_per_s|gbit_per_s|us|tflops|ms|s|hours)$")
 _WRONG_UNIT = re.compile(
     r"_(tflop_per_s|gbyte_per_s|gbit_per_s|gbytes_per_s|gbits_per_s|gb_per_s|gb_s|gbps|gbs|mbps|tbps|gbytes?|gbits?|gb|gib|"
-    r"mb|mib|tb|tib|bytes?|usec|us|ms|ns|seconds?|secs?|s|hours?|hrs?|h|pflops|gflops|tflops|flops)$",
+    r"kb|kib|mb|mib|tb|tib|bytes?|usec|us|ms|ns|seconds?|secs?|s|hours?|hrs?|h|pflops|gflops|tflops|flops)$",
     re.IGNORECASE,
 )
 

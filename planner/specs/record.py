@@ -38,6 +38,7 @@ Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
 Several = Annotated[int, BeforeValidator(whole), Field(ge=2, le=10**9)]
 Positive = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+Factor = Annotated[float, Field(ge=1, le=1e6)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Switch = Discriminator(block_or_name)
 

@@ -147,6 +147,12 @@ def test_optimum_with_context_degrees(seed: int, target: bool) -> None:
         assert asked.target is None or not refusals(decode(asked.space, one), asked.target, asked.cluster)
 
 
+@pytest.mark.parametrize("seed", range(7000, 7040))
+def test_optimum_on_unlike_rails_and_parts_of_nodes(seed: int) -> None:
+    """Levels below the node, rails at half rate and messages too small for it: as good as the best of all plans."""
+    check_optimum(drawn(seed, most_devices=6, most_layers=5, topology=True))
+
+
 EAGER = range(6000, 6030)
 
 

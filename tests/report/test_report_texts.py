@@ -11,6 +11,7 @@ import transcripts
 from planner.domain.job import Constraint
 from planner.domain.prediction import Outcome
 from planner.errors import NoFeasiblePlan, Problem, Repair, Shortage
+from planner.loader import load
 from planner.report.explain import binding, explain_text, progress_line
 from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
@@ -19,7 +20,7 @@ from planner.report.problems import no_plan_text, problem_lines, problems_text
 from planner.report.show import show_cluster, show_devices, show_frameworks, show_model, show_optimizers
 from planner.report.terminal import readable, write
 from planner.specs import catalog
-from planner.specs.cluster import read_cluster
+from planner.specs.cluster import cluster_from_record, read_cluster
 from planner.units import GIB
 from report.report_cases import Case
 
@@ -132,6 +133,38 @@ def test_specs_and_catalogue_fit_a_screen(mixed: Case) -> None:
     texts += [show_model(mixed.model, 4096), show_devices(catalog.devices()), show_frameworks(catalog.frameworks())]
     texts.append(show_optimizers(catalog.optimizers(), sources=True))
     assert max(len(line) for text in texts for line in text.splitlines()) <= SCREEN
+
+
+def test_a_cluster_shows_its_rails_and_sizes() -> None:
+    """A failed rail is counted, and where the size of a message matters its half is told, of links of groups too."""
+    network = "{network: ib-ndr, rail_rates_gbit_per_s: [400, 0, 200], half_bandwidth_kib: 512}"
+    text = f"""\
+groups:
+  - {{name: a, device: h100-sxm-80gb, nodes: 2, devices_per_node: 8, inter_node: {network}}}
+  - {{name: b, device: a100-sxm-80gb, nodes: 2, devices_per_node: 8}}
+links: [{{between: [a, b], transport: tcp, bandwidth_gbit_per_s: 100, half_bandwidth_kib: 64.5}}]
+"""
+    lines = show_cluster(cluster_from_record(load(text, "c.yaml").value)).splitlines()[-3:]
+    assert lines == [
+        "rails    a: 400, 0, 200 Gbit/s, pooled, 1 failed",
+        "size     a: ib-ndr: messages of 512 KiB reach half of the rate",
+        "size     a - b: messages of 64.5 KiB reach half of the rate",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("device", "link", "noted"),
+    [
+        ("mi300x-192gb", "", True),
+        ("mi300x-192gb", "links: [{between: [a, b], bandwidth_gbit_per_s: 9}]", False),
+        ("a100-sxm-80gb", "", False),
+    ],
+)
+def test_what_is_assumed_between_vendors_is_told(device: str, link: str, noted: bool) -> None:
+    """Groups of unlike vendors without a declared link are priced as if RDMA worked between them."""
+    groups = f"{{name: a, device: {device}, devices_per_node: 8}}, {{name: b, device: H100-80GB, devices_per_node: 8}}"
+    text = show_cluster(cluster_from_record(load(f"groups: [{groups}]\n{link}", "c.yaml").value))
+    assert ("a - b: no link between amd and nvidia is declared; RDMA over the slower" in text) == noted
 
 
 def test_a_model_shows_its_published_size(mixed: Case) -> None:
