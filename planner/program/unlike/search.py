@@ -1,0 +1,236 @@
+"""Best-first search over plans with several kinds of pipelines, with a bound below all of them.
+
+A node holds all plans of some groups, a ZeRO stage and a range of the number of replicas. It is priced as if the number
+were the best of the range, its shares are relaxed, and the templates that the shares use are solved and made exact
+until nothing changes; then the range is halved.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from planner.candidates import Space
+from planner.candidates.choices import allows
+from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
+from planner.domain.progress import Reporter
+from planner.program.unlike.pricing import Priced, price
+from planner.program.unlike.shares import Share, relaxed, share_out
+from planner.program.unlike.templates import Template, Templates, find_templates
+from planner.units import NANOSECOND
+
+ROUNDS = 64
+"""Times that a node's templates are made exact."""
+FINE, SPREAD = 0.1, 0.25
+"""[-] of the gap, to which a step is found, and to which layers are spread."""
+
+
+@dataclass(frozen=True)
+class UnlikeFound:
+    """A plan: what each group does."""
+
+    parts: tuple[tuple[Priced, Share], ...]
+    objective: int
+    """[ns] of the slowest kind."""
+
+
+@dataclass
+class UnlikeResult:
+    """What the search knows when it ends."""
+
+    found: list[UnlikeFound] = field(default_factory=list)
+    """Best first."""
+    lower_bound: float = np.inf
+    """[ns] below which no plan's objective lies."""
+    nodes: int = 0
+    stopped: str = ""
+
+
+@dataclass(frozen=True)
+class Node:
+    """Plans with `low` to `high` replicas in all."""
+
+    meeting: Meeting
+    low: int
+    high: int
+    bound: float
+
+
+class UnlikeSearch:
+    """One search for a plan faster than one that is known."""
+
+    def __init__(
+        self, space: Space, gap: float, best: float, time_limit: float = 0.0, reporter: Reporter | None = None
+    ) -> None:
+        """Prepare to look for plans faster than `best` [ns] by more than the gap."""
+        self._space = UnlikeSpace(space)
+        self._batch = space.job.global_batch
+        self._gap, self._best = gap, best
+        self._deadline = time.monotonic() + time_limit if time_limit > 0 else np.inf
+        self._reporter = reporter or Reporter()
+        self._numbers = count()
+        self._fastest: dict[str, float] = {}
+        self._priced: dict[tuple[object, ...], Priced | None] = {}
+        self.result = UnlikeResult()
+
+    @property
+    def cutoff(self) -> float:
+        """[ns] a node whose bound reaches this is of no interest."""
+        return min(self._best * (1 - self._gap), self._best - 1) if np.isfinite(self._best) else self._best
+
+    def run(self) -> UnlikeResult:
+        """Search until nothing is left that may be faster."""
+        queue = [(node.bound, next(self._numbers), node) for node in self._opened()]
+        heapq.heapify(queue)
+        try:
+            while queue and queue[0][0] < self.cutoff:
+                if time.monotonic() > self._deadline:
+                    self.result.stopped = "time_limit"
+                    break
+                bound, _, node = queue[0]
+                self._reporter.progress("unlike replicas", len(queue), self._best * NANOSECOND, bound * NANOSECOND)
+                children = list(self._refined(node))
+                heapq.heappop(queue)
+                for child in children:
+                    heapq.heappush(queue, (child.bound, next(self._numbers), child))
+        except KeyboardInterrupt:
+            self.result.stopped = "interrupted"
+        self.result.lower_bound = min([self.result.lower_bound, self._best, *(bound for bound, _, _ in queue)])
+        self.result.found.sort(key=lambda found: found.objective)
+        return self.result
+
+    def _opened(self) -> Iterator[Node]:
+        """Yield nodes that together hold all plans: numbers of replicas within a factor of two."""
+        space = self._space.space
+        for meeting in self._space.meetings():
+            most = min(self._batch, sum(self._space.devices(group) for group in meeting.groups))
+            low = len(meeting.groups)
+            while low <= most:
+                numbers = [n for n in range(low, min(2 * low - 1, most) + 1) if allows(space.job.constraints, "dp", n)]
+                if numbers:
+                    yield Node(meeting, numbers[0], numbers[-1], self._fluid(meeting))
+                low *= 2
+
+    def _fluid(self, meeting: Meeting) -> float:
+        """Return a bound [ns] on the step: all devices at the best rate of their group, without edges or exchange."""
+        rates = [self._rate(meeting, group) for group in meeting.groups]
+        return self._batch / sum(rates) if all(rates) else np.inf
+
+    def _rate(self, meeting: Meeting, group: str) -> float:
+        """Return the most samples per ns of a group."""
+        if group not in self._fastest:
+            kinds = self._space.kinds(meeting, group)
+            self._fastest[group] = self._space.devices(group) * max(map(self._kind_rate, kinds), default=0.0)
+        return self._fastest[group]
+
+    def _kind_rate(self, kind: Kind) -> float:
+        """Return the most samples per ns of one device."""
+        space = self._space.space
+        body = space.costs(kind.choice, kind.micro_batch, pipelined=kind.pipelined).body
+        seconds = float(body.forward + body.backward) * space.model.num_layers
+        return kind.micro_batch / (seconds / NANOSECOND * space.choices[kind.choice].width)
+
+    def _templates(self, node: Node, group: str) -> Templates:
+        """Return the templates with which a plan below the cutoff may be had, all other groups being at their best."""
+        meeting = node.meeting
+        others = sum(self._rate(meeting, other) for other in meeting.groups if other != group)
+        needed = max(0.0, self._batch / self.cutoff - others) * (1 - 1e-9)
+        devices = self._space.devices(group)
+        kinds = [kind for kind in self._space.kinds(meeting, group) if devices * self._kind_rate(kind) >= needed]
+        return find_templates(self._space, meeting, kinds, node.low, node.high, needed)
+
+    def _refined(self, node: Node) -> Iterator[Node]:
+        self.result.nodes += 1
+        meeting, low, high = node.meeting, node.low, node.high
+        groups = [self._templates(node, group) for group in meeting.groups]
+        bound = node.bound
+        if all(group.listed for group in groups):
+            for _ in range(ROUNDS):
+                bound = self._relaxed(groups, max(bound, node.bound), node)
+                if bound >= self.cutoff:
+                    break
+                proved, shares = self._smallest(groups, bound, node)
+                bound = max(bound, proved)
+                if shares is None or bound >= self.cutoff or not self._made_exact(groups, shares, node):
+                    break
+        else:
+            bound = np.inf
+        if bound >= self.cutoff or low == high:
+            self.result.lower_bound = min(self.result.lower_bound, bound)
+            return
+        middle = (low + high) // 2
+        yield Node(meeting, low, middle, bound)
+        yield Node(meeting, middle + 1, high, bound)
+
+    def _tolerance(self, limit: float) -> float:
+        return max(0.5, FINE * self._gap * limit)
+
+    def _relaxed(self, groups: list[Templates], bound: float, node: Node) -> float:
+        """Return a bound [ns] by the relaxed shares, the cutoff if nothing below it is left."""
+        low, high = bound, self.cutoff
+        if not np.isfinite(high):
+            high = 2 * bound
+            while not relaxed(groups, high, self._batch, node.low, node.high) and high < 1e4 * bound:
+                high *= 2
+        if not relaxed(groups, high, self._batch, node.low, node.high):
+            return self.cutoff
+        while high - low > self._tolerance(high):
+            middle = (low + high) / 2
+            if relaxed(groups, middle, self._batch, node.low, node.high):
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def _smallest(self, groups: list[Templates], bound: float, node: Node) -> tuple[float, tuple[Share, ...] | None]:
+        """Return a bound [ns] by whole shares, and shares whose step is near the smallest that is possible."""
+
+        def admitted(number: int) -> bool:
+            return node.low <= number <= node.high and allows(self._space.space.job.constraints, "dp", number)
+
+        low, proved = bound, True
+        high = self.cutoff if np.isfinite(self.cutoff) else 1e4 * bound
+        found, exact = share_out(groups, high, self._batch, admitted, node.high)
+        if found is None:
+            return (self.cutoff if exact else bound), None
+        while high - low > self._tolerance(high):
+            middle = (low + high) / 2
+            shares, exact = share_out(groups, middle, self._batch, admitted, node.high)
+            if shares is not None:
+                found, high = shares, middle
+            else:
+                low, proved = middle, proved and exact
+        return (low if proved else bound), found
+
+    def _price(self, meeting: Meeting, one: Template, replicas: int, here: int, microbatches: int) -> Priced | None:
+        """Return a template's pipeline with its layers spread, found once."""
+        key = (meeting, one.kind, one.num_stages, replicas, here, microbatches)
+        if key not in self._priced:
+            gap = SPREAD * self._gap
+            self._priced[key] = price(self._space, meeting, one, replicas, here, microbatches, gap)
+        return self._priced[key]
+
+    def _made_exact(self, groups: list[Templates], shares: tuple[Share, ...], node: Node) -> bool:
+        """Take note of the plan, and solve what its shares use as the node prices it; tell whether that was news."""
+        replicas = sum(share.replicas for share in shares)
+        parts: list[tuple[Priced, Share]] = []
+        news = False
+        for group, share in zip(groups, shares, strict=True):
+            one, most = group.listed[share.template], share.most
+            if most not in group.exact.setdefault(share.template, {}):
+                as_priced = self._price(node.meeting, one, node.high, one.here, most)
+                group.exact[share.template][most] = np.inf if as_priced is None else as_priced.bound
+                news = True
+            actual = self._price(node.meeting, one, replicas, share.replicas, most)
+            if actual is not None:
+                parts.append((actual, share))
+        if len(parts) == len(shares):
+            objective = max(part.objective for part, _ in parts)
+            self.result.found.append(UnlikeFound(tuple(parts), objective))
+            self._best = min(self._best, float(objective))
+        return news

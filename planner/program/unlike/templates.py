@@ -1,0 +1,204 @@
+"""Templates: the pipelines that a group may have, with bounds on their step for any number of micro-batches.
+
+For a template r with m micro-batches a step takes f_r(m) >= fill_r + (m - 1) pace_r, and with m > P stages no less than
+fill_r + (m - 1) max(pace_r, around_r), since the cycle through all P stages takes P bottlenecks. Exact values found on
+the way make that tighter: f_r is the smallest of linear functions of m, and therefore concave beyond P. So it lies
+above the line from (1, fill_r) to (m*, f_r(m*)), and grows by no less than pace_r from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidates import NEVER
+from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
+from planner.costs.stage import sync_time
+from planner.program.rates import rate_pace
+from planner.units import NANOSECOND
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+FEW = 12
+"""Replicas on a group up to which each number is priced by itself."""
+SLACK = 1e-9
+"""[-] keeps counts valid through the rounding of floats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A kind of pipeline with its number of stages."""
+
+    kind: Kind
+    num_stages: int
+    devices: int
+    """Of one pipeline."""
+    fewest: int
+    most: int
+    """Replicas of the kind, from the fewest to the most that the group holds."""
+    here: int
+    """Replicas as which they are priced."""
+
+
+@dataclass
+class Templates:
+    """The templates of one group: arrays over (template,), times in [ns]."""
+
+    listed: list[Template]
+    fill: Floats
+    pace: Floats
+    around: Floats
+    exact: dict[int, dict[int, float]] = field(default_factory=dict)
+    """Template -> micro-batches -> bound on the step that was found by solving it."""
+
+    def __post_init__(self) -> None:
+        """Gather what is asked of every template again and again."""
+        self.samples = np.array([one.kind.micro_batch for one in self.listed], dtype=np.int64)
+        self.stages = np.array([one.num_stages for one in self.listed], dtype=np.int64)
+        self.fewest = np.array([one.fewest for one in self.listed], dtype=np.int64)
+        self.most = np.array([one.most for one in self.listed], dtype=np.int64)
+
+    def batches(self, limit: float) -> Counts:
+        """Return (template,) the most micro-batches of a step within `limit` [ns]; 0 where there are fewer than P."""
+        room = limit - self.fill
+        quick = _count(room, self.pace)
+        steady = _count(room, np.maximum(self.pace, self.around))
+        most = np.maximum(np.minimum(quick, self.stages), steady)
+        for index, known in self.exact.items():
+            most[index] = self._refined(index, known, limit, int(most[index]))
+        return np.where(most >= self.stages, most, 0)
+
+    def managed(self, limit: float, most: int) -> Counts:
+        """Return (template,) the most samples that up to `most` replicas manage within `limit` [ns]."""
+        replicas = np.minimum(self.most, most)
+        return np.where(self.fewest <= replicas, replicas * self.samples * self.batches(limit), 0)
+
+    def _refined(self, index: int, known: dict[int, float], limit: float, most: int) -> int:
+        """Return the most micro-batches of a template of which some steps are known."""
+        stages, fill, pace = int(self.stages[index]), float(self.fill[index]), float(self.pace[index])
+        for count, step in known.items():
+            if step <= limit:
+                most = min(most, count + int((limit - step) / pace * (1 + SLACK) + SLACK))
+            elif count > stages + 1:
+                slope = (step - fill) / (count - 1)
+                within = 1 + int((limit - fill) / slope * (1 + SLACK) + SLACK) if limit >= fill else 0
+                most = min(most, max(stages, min(within, count - 1)))
+            else:
+                most = min(most, count - 1)
+        return most
+
+
+def _count(room: Floats, pace: Floats) -> Counts:
+    with np.errstate(invalid="ignore"):
+        return np.where(room >= 0, 1 + np.floor(room / np.maximum(pace, 1e-9) * (1 + SLACK) + SLACK), 0).astype(
+            np.int64
+        )
+
+
+def find_templates(
+    space: UnlikeSpace, meeting: Meeting, kinds: Sequence[Kind], fewest: int, most: int, needed: float
+) -> Templates:
+    """Return the templates of a group's kinds in plans of `fewest` to `most` replicas, priced at the best number.
+
+    More replicas shard the optimizer more finely, so that memory is that of the most. Templates that together manage
+    less than `needed` [samples/ns] are left out.
+    """
+    found: list[tuple[Template, float, float, float]] = []
+    for kind in kinds:
+        if kind.micro_batch * fewest > space.space.job.global_batch:
+            continue
+        counts = [p for p in space.stage_counts(kind) if space.most_replicas(kind, p) > 0]
+        if counts:
+            found += list(_bounded(space, meeting, kind, counts, most, needed))
+    return Templates(
+        listed=[one for one, *_ in found],
+        fill=np.array([fill for _, fill, _, _ in found]),
+        pace=np.array([pace for _, _, pace, _ in found]),
+        around=np.array([around for _, _, _, around in found]),
+    )
+
+
+def _bounded(
+    space: UnlikeSpace, meeting: Meeting, kind: Kind, counts: Sequence[int], most: int, needed: float
+) -> Iterator[tuple[Template, float, float, float]]:
+    """Yield each template of a kind that can hold the layers, with its fill, pace and cycle [ns]."""
+    passes, paces, backward = _passes(space, meeting, kind, counts, most)
+    layers = space.space.model.num_layers if not kind.pipelined else 1
+    width = space.space.choices[kind.choice].width
+    sync = _Sync(space, meeting, kind, most, layers, backward)
+    for stages, passed, pace in zip(counts, passes.tolist(), paces.tolist(), strict=True):
+        held = min(most, space.most_replicas(kind, stages))
+        for fewest, largest, here in _numbers(held) if pace < NEVER else ():
+            if largest * kind.micro_batch >= needed * pace:
+                one = Template(
+                    kind=kind, num_stages=stages, devices=stages * width, fewest=fewest, most=largest, here=here
+                )
+                yield one, passed + sync.bound(here), pace, passed / stages if stages > 1 else 0.0
+
+
+def _numbers(most: int) -> list[tuple[int, int, int]]:
+    """Return (fewest, most, here): numbers of replicas on a group that are priced as one, as if there were `here`.
+
+    The exchange in the group's ring grows with 1 - 1/n, that with other groups shrinks with 1/n: together they are
+    linear in 1/n, and shortest at one of the ends. Few are priced one by one, for their latencies are not linear.
+    """
+    few = [(number, number, number) for number in range(1, min(most, FEW) + 1)]
+    return few if most <= FEW else [*few, (FEW + 1, most, FEW + 1), (FEW + 1, most, most)]
+
+
+def _passes(
+    space: UnlikeSpace, meeting: Meeting, kind: Kind, counts: Sequence[int], most: int
+) -> tuple[Floats, Floats, float]:
+    """Return bounds [ns] for each number of stages: on one micro-batch through all of them, and on the pace.
+
+    And the largest backward pass [s] that may hide the exchange of the first stage.
+    """
+    layers = space.space.model.num_layers
+    family = space.family(meeting, kind, most, 1, max(counts[-1], space.space.job.global_batch))
+    table = space.space.table(family, stage_counts=counts)
+    if not kind.pipelined:
+        only = table.prices(first=True, last=True)
+        time = float(only.time[0, 0, layers - 1])
+        return np.array([time]), np.array([time]), float(only.backward[0, 0, layers - 1]) * NANOSECOND
+    middle = table.prices(first=False, last=False).time[:, 0, :]
+    many = np.arange(1, middle.shape[1] + 1)
+    fits = middle < NEVER
+    rates = np.where(fits, many / np.maximum(middle, 1), 0.0).max(axis=1)
+    held = np.where(fits, many, 0).max(axis=1)
+    costs = space.space.costs(kind.choice, kind.micro_batch, pipelined=True)
+    edges = sum(float(end.forward + end.backward) for end in (costs.embedding, costs.head)) / NANOSECOND
+    fastest = float(np.where(fits, middle / many, np.inf).min())
+    rows = np.array(counts) - 1
+    possible = np.cumsum(held)[rows] >= layers
+    full = -(-layers // np.array(counts)) - 1
+    fullest = middle.min(axis=0)[full]
+    hop = table.hops[0, 0, 0], table.hops[1, 0, 0]
+    paces = np.maximum(rate_pace(layers, np.cumsum(rates)[rows]), np.maximum(fullest, max(hop)))
+    passes = np.where(possible, layers * fastest + edges + rows * sum(hop), NEVER)
+    return passes, np.where(possible, paces, NEVER), float("inf")
+
+
+@dataclass
+class _Sync:
+    """The exchange of a kind's first stage, asked for one number of replicas on the group after another."""
+
+    space: UnlikeSpace
+    meeting: Meeting
+    kind: Kind
+    replicas: int
+    layers: int
+    backward: float
+    """[s] that may hide it."""
+    known: dict[int, float] = field(default_factory=dict)
+
+    def bound(self, here: int) -> float:
+        """Return a bound [ns] with `here` replicas on the group."""
+        if here not in self.known:
+            batch = self.space.space.job.global_batch
+            family = self.space.family(self.meeting, self.kind, self.replicas, here, batch)
+            terms = self.space.space.terms(family, "none", True, not self.kind.pipelined)
+            self.known[here] = float(np.min(sync_time(terms, self.layers, self.backward))) / NANOSECOND - 2
+        return self.known[here]
