@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builders import Planning
+from planner.costs.crossing import Beyond
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.peaks import peak_memory
 from planner.costs.stage import (
@@ -47,6 +48,8 @@ class Setting:
     """``any``, or the policy of every layer."""
     chunks: int = 1
     """Of every stage (v)."""
+    beyond: Beyond | None = None
+    """Replicas of other kinds, which count among the replicas."""
 
     @property
     def passes(self) -> int:
@@ -467,7 +470,8 @@ class Exhaustive:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""
         held, chunks = setting.held(position), setting.chunks
         first, last = position == 0, position == setting.stages - 1
-        key = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute, held, chunks, first, last)
+        key: tuple[object, ...] = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute)
+        key = (*key, held, chunks, first, last, setting.beyond)
         if key not in self._stage:
             options = [self._option_prices(setting, index, held, first, last) for index in range(len(self.options))]
             self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
@@ -538,6 +542,7 @@ class Exhaustive:
             zero_stage=setting.zero,
             first=first,
             last=last,
+            beyond=setting.beyond,
         )
 
     def _hops(self, setting: Setting) -> Floats:

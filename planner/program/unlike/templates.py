@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 FEW = 12
 """Replicas on a group up to which each number is priced by itself."""
+LONG = 1e9
+"""[s] a backward pass behind which all that can be hidden is."""
 SLACK = 1e-9
 """[-] keeps counts valid through the rounding of floats."""
 
@@ -108,7 +110,7 @@ def find_templates(
     """
     found: list[tuple[Template, float, float, float]] = []
     for kind in kinds:
-        if kind.micro_batch * fewest > space.space.job.global_batch:
+        if kind.micro_batch + fewest - 1 > space.space.job.global_batch:
             continue
         counts = [p for p in space.stage_counts(kind) if space.most_replicas(kind, p) > 0]
         if counts:
@@ -178,7 +180,7 @@ def _passes(
     hop = table.hops[0, 0, 0], table.hops[1, 0, 0]
     paces = np.maximum(rate_pace(layers, np.cumsum(rates)[rows]), np.maximum(fullest, max(hop)))
     passes = np.where(possible, layers * fastest + edges + rows * sum(hop), NEVER)
-    return passes, np.where(possible, paces, NEVER), float("inf")
+    return passes, np.where(possible, paces, NEVER), LONG
 
 
 @dataclass
