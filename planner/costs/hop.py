@@ -36,6 +36,17 @@ class StageEnd:
         return smaller(self.num_replicas, fitting)
 
     @property
+    def senders(self) -> Number:
+        """Devices of one node that send at once."""
+        return smaller(self.group.devices_per_node, self.replicas_per_node * self.strategy.num_devices)
+
+    @property
+    def node_rate(self) -> Number:
+        """[bytes/s] at which the replicas of one node together reach the network."""
+        network, nodes = self.group.inter_node, self.group.num_nodes
+        return smaller(network.rate(nodes), self.senders * device_rate(network, self.group.devices_per_node, nodes))
+
+    @property
     def fills_group(self) -> bool:
         """Whether the stage's replicas take every device of the group."""
         return self.num_replicas * self.strategy.num_devices == self.group.num_devices
@@ -57,9 +68,9 @@ def hop_time(
     inside = inner.latency + size / shares / inner.rate
     limit, latency = (link.rate, link.latency) if link is not None and not in_node else (float("inf"), 0.0)
     ends = (sender, receiver)
-    slowest = reduce(larger, (size * end.replicas_per_node / smaller(limit, _end_rate(end)) for end in ends))
+    slowest = reduce(larger, (size * end.replicas_per_node / smaller(limit, end.node_rate) for end in ends))
     across = reduce(larger, (end.group.inter_node.latency for end in ends), latency) + slowest
-    return framework.hop_latency + choose(_inside_node(sender, receiver, cluster), inside, across)
+    return framework.hop_latency + choose(inside_node(sender, receiver, cluster), inside, across)
 
 
 def _boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framework, samples: int) -> Bytes:
@@ -69,7 +80,7 @@ def _boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framewo
     return whole * sender.strategy.num_devices / (shard.weight_split if framework.scattered_hops else shard.norm_split)
 
 
-def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
+def inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
     """Tell whether every replica can have both stages in one node, whatever the other stages do."""
     if sender.group.name == receiver.group.name:
         return sender.group.num_nodes == 1
@@ -77,10 +88,3 @@ def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
     if link is None or link.transport != "node":
         return False
     return sender.group.num_nodes == 1 or (sender.fills_group and receiver.fills_group)
-
-
-def _end_rate(end: StageEnd) -> Number:
-    """Return [bytes/s] at which the replicas of one node together reach the network."""
-    network, nodes = end.group.inter_node, end.group.num_nodes
-    senders = smaller(end.group.devices_per_node, end.replicas_per_node * end.strategy.num_devices)
-    return smaller(network.rate(nodes), senders * device_rate(network, end.group.devices_per_node, nodes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.costs.hop import StageEnd, hop_time
+from planner.costs.hop import StageEnd, hop_time, inside_node
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.stage import (
     StageTerms,
@@ -15,7 +15,7 @@ from planner.costs.stage import (
     stage_terms,
     sync_time,
 )
-from planner.domain.cluster import Cluster
+from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
@@ -87,11 +87,14 @@ class PlanCost:
 
 def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework) -> PlanCost:
     """Return the costs of `plan`."""
-    stages = tuple(_stage_cost(plan, index, cluster, model, job, framework) for index in range(plan.num_stages))
     ends = [
         StageEnd(group=cluster.group(stage.group), strategy=stage.strategy, num_replicas=plan.num_replicas)
         for stage in plan.stages
     ]
+    apart = not inside_node(ends[0], ends[-1], cluster)
+    stages = tuple(
+        _stage_cost(plan, index, end.group, model, job, framework, apart=apart) for index, end in enumerate(ends)
+    )
     hops = tuple(
         Hop(
             forward=hop_time(here, there, cluster, model, job, framework, plan.micro_batch),
@@ -104,9 +107,10 @@ def plan_cost(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: F
     return PlanCost(stages=stages, hops=tuple(between), step_overhead=framework.step_overhead, wrap=wrap)
 
 
-def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job, framework: Framework) -> StageCost:
-    stage = plan.stages[index]
-    group, pipelined = cluster.group(stage.group), plan.num_stages > 1
+def _stage_cost(
+    plan: Plan, index: int, group: DeviceGroup, model: Model, job: Job, framework: Framework, *, apart: bool
+) -> StageCost:
+    stage, pipelined = plan.stages[index], plan.num_stages > 1
     costs = layer_costs(model, job, framework, group, stage.strategy, plan.micro_batch, pipelined=pipelined)
     terms = stage_terms(
         costs,
@@ -117,6 +121,7 @@ def _stage_cost(plan: Plan, index: int, cluster: Cluster, model: Model, job: Job
         zero_stage=plan.zero_stage,
         first=index == 0,
         last=index == plan.num_stages - 1,
+        apart=apart,
     )
     listed = schedule(plan.schedule, plan.virtual_stages)
     in_flight = listed.held(index, plan.num_stages, plan.num_microbatches)

@@ -11,6 +11,7 @@ from planner.costs.hop import StageEnd, hop_time
 from planner.costs.kernels import ATTENTION_KERNELS
 from planner.costs.layer import layer_cost
 from planner.costs.sizes import parameter_bytes
+from planner.costs.stage import layer_costs, stage_terms
 from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.job import Job
 from planner.domain.model import AttentionCore, Matmul, Model
@@ -274,3 +275,25 @@ def test_parts_sum_to_the_stage() -> None:
     plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=8, micro_batch=1, num_microbatches=8, zero_stage=3)
     cost = plan_cost(plan, cluster(), llama(), job(), MEGATRON).stages[0]
     assert sum(seconds for _, seconds in cost.parts) == pytest.approx(cost.forward + cost.backward)
+
+
+@pytest.mark.parametrize(("tp", "replicas", "bytes_of_node"), [(1, 1, 1), (1, 2, 2), (1, 16, 8), (8, 1, 1), (8, 4, 1)])
+def test_tied_gradients_share_the_adapters_of_their_node(tp: int, replicas: int, bytes_of_node: int) -> None:
+    """32000 x 4096 gradients of 4 bytes, cut by tp: a node of eight sends those of its replicas at 8 x 25 x 0.72 GB/s.
+
+    A device alone has one of the eight rails; ends that are known to be apart do not meet inside a node.
+    """
+    tied = replace(llama(), head=replace(llama().head, tied=True))
+    size, rail = 32000 * 4096 * 4, 25e9 * 0.72
+    one_node = replace(group(), num_nodes=1)
+
+    def time(where: DeviceGroup, *, apart: bool = False) -> float:
+        costs = layer_costs(tied, job(), MEGATRON, where, tensor(tp), 1, pipelined=True)
+        rest = {"policy": "none", "num_replicas": replicas, "zero_stage": 1, "last": False}
+        return float(stage_terms(costs, job(), MEGATRON, first=True, apart=apart, **rest).tied_sync)  # type: ignore[arg-type]
+
+    senders = min(8, tp * replicas)
+    assert time(group()) == time(one_node, apart=True) == pytest.approx(size * bytes_of_node / (senders * rail))
+    one_rail = replace(group(), inter_node=replace(group().inter_node, rails=1))
+    assert time(one_rail) == pytest.approx(size * bytes_of_node / (8 * rail))
+    assert time(one_node) == pytest.approx(size / tp / group().intra_node.rate)
