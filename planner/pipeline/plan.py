@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 NUM_FINALISTS = 12
 NUM_ALTERNATIVES = 5
-NO_TIME = 1e-6
-"""[s] in which a search can only say what it knows without searching."""
+LEAST_TIME = 0.01
+"""[s] that the second of two searches has at least."""
 EXACT = 1e-6
 """[-] gap below which a plan is called optimal."""
 
@@ -119,15 +119,16 @@ def search(
 
     """
     from planner.candidates import find_space
-    from planner.program import Search, UnlikeSearch
+    from planner.program import Search, UnlikeResult, UnlikeSearch
 
     space = find_space(cluster, model, job, framework, target)
     result = Search(space, job.gap, job.time_limit, reporter).run()
-    left = max(NO_TIME, job.time_limit - result.seconds) if job.time_limit > 0 else 0.0
+    left = max(LEAST_TIME, job.time_limit - result.seconds) if job.time_limit > 0 else 0.0
     best = min((found.objective for found in result.found), default=float("inf"))
     unlike = UnlikeResult()
     if not equal:
-        unlike = UnlikeSearch(space, job.gap, best, NO_TIME if result.stopped else left, reporter).run()
+        others = UnlikeSearch(space, job.gap, best, left, reporter)
+        unlike = others.unsearched() if result.stopped else others.run()
     if not result.found and not unlike.found:
         stopped = result.stopped or unlike.stopped
         if stopped == "interrupted":

@@ -87,6 +87,11 @@ class UnlikeSearch:
         """[ns] a node whose bound reaches this is of no interest."""
         return min(self._best * (1 - self._gap), self._best - 1) if np.isfinite(self._best) else self._best
 
+    def unsearched(self) -> UnlikeResult:
+        """Return what is known without a search: bounds."""
+        self.result.lower_bound = min((node.bound for node in self._opened()), default=np.inf)
+        return self.result
+
     def run(self) -> UnlikeResult:
         """Search until nothing is left that may be faster."""
         queue = [(node.bound, next(self._numbers), node) for node in self._opened()]
