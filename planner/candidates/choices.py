@@ -65,7 +65,7 @@ def find_choices(
     rejections: Counter[str] = Counter()
     found: list[Choice] = []
     micro_batches = divisors(job.global_batch)
-    tried = splits if len(cluster.groups) > 1 else (1,)
+    tried = [split for split in splits if allows(job.constraints, "split", split)] if len(cluster.groups) > 1 else [1]
     for group in cluster.groups:
         if any(c.subject == f"group {group.name}" and c.value == "unused" for c in job.constraints):
             rejections[f"group {group.name} is excluded by a constraint"] += 1

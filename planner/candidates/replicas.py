@@ -10,15 +10,16 @@ from planner.candidates.choices import Choice, allows, divisors
 from planner.costs.compute import half_peak
 from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
-from planner.domain.job import UNEQUAL, Job
+from planner.domain.job import ALIKE, EQUAL, Job
 
 SMALLEST = 2
 """[samples] of a copy, up to which micro-batches are split."""
 
 
-def may_be_unequal(job: Job, target: Framework | None) -> bool:
-    """Tell whether the target, if there is one, and the job admit replicas that are not alike."""
-    return (target is None or target.can.uneven_replicas) and allows(job.constraints, "replicas", UNEQUAL)
+def may_be(words: tuple[str, ...], job: Job, target: Framework | None) -> bool:
+    """Tell whether the job, and the target if there is one, admit replicas of which `words` hold."""
+    able = target is None or target.can.uneven_replicas or words == EQUAL
+    return able and all(constraint.admits_replicas(words) for constraint in job.constraints)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def find_shares(choices: Sequence[Choice], job: Job, target: Framework | None, n
     A micro-batch m divides the global batch B, and the replicas D do; or, where some replicas may work on a micro-batch
     less, D divides the devices of a group. M = ceil(B / m / D), and M D - B / m replicas are short. All have work.
     """
-    unequal, batch = may_be_unequal(job, target), job.global_batch
+    unequal, batch = may_be(ALIKE, job, target), job.global_batch
     owned = {size for choice in choices for size in divisors(choice.group.num_devices)} if unequal else set()
     most = min(batch, num_devices // min(choice.width for choice in choices))
     counts = [count for count in sorted({*divisors(batch), *owned}) if count <= most]

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from planner.candidates.choices import SPLITS, Choice, allows, find_choices
 from planner.candidates.families import Family, find_families, find_schedules
 from planner.candidates.prices import NEVER, Ticks
-from planner.candidates.replicas import may_be_unequal
+from planner.candidates.replicas import may_be
 from planner.candidates.table import Table, stack_terms, to_ticks
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
-from planner.domain.job import EQUAL, Constraint, Job
+from planner.domain.job import ALIKE, EQUAL, Constraint, Job
 from planner.domain.model import Model
 from planner.errors import NoFeasiblePlan, SpecError
 from planner.schedules import Schedule
@@ -123,7 +123,7 @@ class Space:
     def families(self) -> tuple[Family, ...]:
         """All families of equal replicas, in a fixed order."""
         asked = (self.job, self.framework, self.target)
-        if not allows(self.job.constraints, "replicas", EQUAL):
+        if not may_be(EQUAL, self.job, self.target):
             return ()
         return tuple(find_families(self.choices, *asked, self.num_devices, self.model.num_layers))
 
@@ -252,7 +252,7 @@ def find_space(
         NoFeasiblePlan: no choice is legal; the rejections say why.
 
     """
-    splits = SPLITS if may_be_unequal(job, target) else (1,)
+    splits = SPLITS if may_be(ALIKE, job, target) else (1,)
     choices, rejections = find_choices(cluster, model, job, splits=splits)
     if not choices:
         raise NoFeasiblePlan("no degree of parallelism is legal on any group", rejections)

@@ -9,9 +9,10 @@ from itertools import combinations
 
 from planner.candidates.choices import allows, divisors
 from planner.candidates.families import Family, Restriction, find_restrictions, zero_allowed
-from planner.candidates.replicas import may_be_unequal
+from planner.candidates.replicas import may_be
 from planner.candidates.space import Space
 from planner.costs.crossing import Beyond, Crossing, crossing
+from planner.domain.job import UNEQUAL
 from planner.parallelism import ZERO_STAGES
 from planner.schedules import Schedule
 
@@ -63,7 +64,7 @@ class UnlikeSpace:
         limited = any(
             c.subject == "devices" or (c.operator == ">=" and "group" in c.subject) for c in space.job.constraints
         )
-        if not may_be_unequal(space.job, space.target) or self.schedule is None or limited:
+        if not may_be(UNEQUAL, space.job, space.target) or self.schedule is None or limited:
             return
         names = [space.choices[slots.choices[0]].group.name for slots in space.slots]
         sizes = range(2, len(names) + 1) if len(names) <= ALL_SETS else (len(names) - 1, len(names))

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from planner.checks.base import Check, Context
-from planner.domain.job import EQUAL, UNEQUAL, Constraint
+from planner.domain.job import ALIKE, EQUAL, UNEQUAL, Constraint
 from planner.domain.plan import Plan, Stage
 from planner.errors import Problem
 
 
 def _check(context: Context) -> tuple[Problem, ...]:
-    return tuple(
+    plan = context.plan
+    words = UNEQUAL if plan.other_pipelines else EQUAL if plan.has_even_replicas else ALIKE
+    replicas = tuple(
+        Problem("job.constraints", f"{constraint.text!r} does not hold: replicas are {words[0]}")
+        for constraint in context.job.constraints
+        if not constraint.admits_replicas(words)
+    )
+    return replicas + tuple(
         Problem("job.constraints", f"{constraint.text!r} does not hold: {constraint.subject} is {value}")
         for constraint in context.job.constraints
+        if constraint.subject != "replicas"
         for value in _values(constraint, context.plan)
         if not _holds(constraint, value)
     )
@@ -33,11 +41,11 @@ def _values(constraint: Constraint, plan: Plan) -> Iterator[int | str]:
         "pp": (pipeline.num_stages for pipeline in pipelines),
         "vpp": (pipeline.virtual_stages for pipeline in pipelines),
         "dp": (plan.data_parallel,),
+        "split": (stage.split for stage in plan.all_stages),
         "zero": (pipeline.zero_stage for pipeline in pipelines),
         "micro_batch": (pipeline.micro_batch for pipeline in pipelines),
         "schedule": (pipeline.schedule for pipeline in pipelines),
         "devices": (plan.num_devices,),
-        "replicas": (EQUAL if plan.has_even_replicas else UNEQUAL,),
         "recompute": (policy for stage in plan.all_stages for policy in _policies(stage)),
     }
     if subject in whole:

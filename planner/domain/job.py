@@ -16,8 +16,10 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 
-EQUAL, UNEQUAL = REPLICAS = ("equal", "unequal")
-"""What replicas may be asked to be: all alike, or pipelines of several kinds."""
+REPLICAS = ("equal", "alike", "unequal")
+"""What replicas may be asked to be: the same in all, copies of one pipeline, or pipelines of several kinds."""
+EQUAL, ALIKE, UNEQUAL = ("equal", "alike"), ("alike",), ("unequal",)
+"""Which of these words hold of a plan: copies of one pipeline may work on a micro-batch less, and split stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,8 @@ class Constraint:
     """A restriction of the search: ``subject operator value``."""
 
     subject: str
-    """An axis or ``pp``, ``vpp``, ``dp``, ``zero``, ``micro_batch``, ``recompute``, ``schedule``, ``replicas``,
-    ``group NAME`` or ``devices``."""
+    """An axis or ``pp``, ``vpp``, ``dp``, ``split``, ``zero``, ``micro_batch``, ``recompute``, ``schedule``,
+    ``replicas``, ``group NAME`` or ``devices``."""
     operator: str
     """One of ``=``, ``<=``, ``>=``, ``!=``."""
     value: str
@@ -37,6 +39,10 @@ class Constraint:
         """Tell whether `value` of the subject satisfies the constraint."""
         wanted: int | str = int(self.value) if isinstance(value, int) else self.value
         return bool(COMPARE[self.operator](value, wanted))
+
+    def admits_replicas(self, words: tuple[str, ...]) -> bool:
+        """Tell whether replicas of which `words` hold satisfy the constraint, if it is on them."""
+        return self.subject != "replicas" or (self.value in words) == (self.operator == "=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

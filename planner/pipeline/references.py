@@ -41,7 +41,7 @@ def find_references(
         free = replace(job, constraints=())
         try:
             homogeneous, kind = _homogeneous(cluster, model, free, framework, target, reporter)
-            equal = replace(free, constraints=(parse_constraint(f"replicas = {EQUAL}"),))
+            equal = replace(free, constraints=(parse_constraint(f"replicas = {EQUAL[0]}"),))
             ideal = _bound(_ideal(cluster), model, equal, _free_framework(framework), None, reporter)
             ceiling = homogeneous / ideal
         except (NoPlanInTime, KeyboardInterrupt):

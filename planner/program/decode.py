@@ -50,7 +50,7 @@ def decode_unlike(space: Space, found: UnlikeFound) -> Plan:
     """Return the plan that the kinds of pipelines of several groups make up."""
     pipelines = []
     for priced, share in found.parts:
-        alone = decode(space, Found(sub=priced.sub, assignment=priced.assignment, objective=priced.objective))
+        alone = decode(space, Found(sub=priced.sub, assignment=priced.assignment, objective=priced.passes))
         short = share.most * share.replicas - share.microbatches
         pipelines.append(replace(alone, num_replicas=share.replicas, num_microbatches=share.most, short_replicas=short))
     first, *others = pipelines

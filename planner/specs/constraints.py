@@ -13,7 +13,7 @@ from planner.recompute import RECOMPUTE_POLICIES
 from planner.schedules import SCHEDULES
 
 _AXES = tuple(axis.name for axis in AXES)
-_COUNTS = ("pp", "vpp", "dp", "micro_batch", "devices")
+_COUNTS = ("pp", "vpp", "dp", "split", "micro_batch", "devices")
 _WORDS = {
     "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
     "schedule": tuple(schedule.name for schedule in SCHEDULES),

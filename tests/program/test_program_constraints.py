@@ -203,7 +203,7 @@ def test_link_pace() -> None:
 
 
 def test_stage_pace_where_transfers_block() -> None:
-    """A stage that waits for what it sends takes a pass each way and its transfer: t_0 + x <= tau and t_1 + y <= tau."""
+    """A stage that waits for what it sends: t_0 + x <= tau and t_1 + y <= tau."""
     sub = replace(slow_pair(), blocking=True)
     ends = stage_time(sub, 0, 0, 1) + int(sub.hops[0, 0, 1]), stage_time(sub, 1, 1, 3) + int(sub.hops[1, 0, 1])
     fixed = (only((0, 0, 1), (1, 1, 3)), joined(0, 0, 1))

@@ -22,7 +22,7 @@ class Unlike(Exhaustive):
         """Find the options that the job admits."""
         super().__init__(asked)
         self._alone = 0
-        self._steps: dict[Setting, dict[int, float]] = {}
+        self._steps: dict[Setting, dict[int, set[tuple[float, float]]]] = {}
 
     def sequences(self, replicas: int, stages: int) -> list[tuple[int, ...]]:  # noqa: ARG002
         """Return the one option that is priced, at every position."""
@@ -49,23 +49,25 @@ class Unlike(Exhaustive):
         for numbers in product(*(range(1, size + 1) for size in sizes)):
             if sum(numbers) > batch or not self._allowed("dp", sum(numbers)):
                 continue
-            reached = {0: 0.0}
+            reached: dict[int, set[tuple[float, float]]] = {0: {(0.0, 0.0)}}
             for name, here in zip(groups, numbers, strict=True):
                 own = self._shares(groups, name, zero, sum(numbers), here)
-                grown: dict[int, float] = {}
-                for (done, slowest), (samples, step) in product(reached.items(), own.items()):
+                grown: dict[int, set[tuple[float, float]]] = {}
+                for (done, slowest), (samples, steps) in product(reached.items(), own.items()):
                     if done + samples <= batch:
-                        total = max(slowest, step)
-                        grown[done + samples] = min(total, grown.get(done + samples, np.inf))
-                reached = grown
-            if batch in reached:
-                yield reached[batch]
+                        both = {(max(e, f), max(y, z)) for (e, y), (f, z) in product(slowest, steps)}
+                        grown.setdefault(done + samples, set()).update(both)
+                reached = {samples: undominated(steps) for samples, steps in grown.items()}
+            yield from (passes + sync for passes, sync in reached.get(batch, ()))
 
-    def _shares(self, groups: tuple[str, ...], name: str, zero: int, replicas: int, here: int) -> dict[int, float]:
-        """Return samples -> [s] the shortest step in which `here` replicas on a group work on so many."""
-        found: dict[int, float] = {}
+    def _shares(
+        self, groups: tuple[str, ...], name: str, zero: int, replicas: int, here: int
+    ) -> dict[int, set[tuple[float, float]]]:
+        """Return samples -> [s] the passes and exchange of `here` replicas on a group that work on so many."""
+        found: dict[int, set[tuple[float, float]]] = {}
         batch, between = self.asked.job.global_batch, crossing(groups, self.asked.cluster)
         assert between is not None
+        beyond = Beyond(crossing=between, here=here)
         for index, option in enumerate(self.options):
             if option.group.name != name or option.split > 1:
                 continue
@@ -75,20 +77,10 @@ class Unlike(Exhaustive):
                 least = here * (max(1, stages))
                 for total in range(least, batch // samples + 1):
                     for recompute in self._recomputes():
-                        setting = Setting(
-                            "1f1b",
-                            zero,
-                            replicas,
-                            samples,
-                            -(-total // here),
-                            stages,
-                            recompute,
-                            1,
-                            Beyond(crossing=between, here=here),
-                        )
-                        step = self._step(setting, index)
-                        found[total * samples] = min(step, found.get(total * samples, np.inf))
-        return {samples: step for samples, step in found.items() if np.isfinite(step)}
+                        most = -(-total // here)
+                        setting = Setting("1f1b", zero, replicas, samples, most, stages, recompute, 1, beyond)
+                        found.setdefault(total * samples, set()).update(self._step(setting, index))
+        return {samples: undominated(steps) for samples, steps in found.items() if steps}
 
     def _possible(self, option: Option, samples: int, stages: int, zero: int, here: int) -> bool:
         asked, group = self.asked, option.group
@@ -105,10 +97,25 @@ class Unlike(Exhaustive):
             and (written or zero in able)
         )
 
-    def _step(self, setting: Setting, index: int) -> float:
+    def _step(self, setting: Setting, index: int) -> set[tuple[float, float]]:
+        """Return the passes and the longest exchange [s] of all ways to spread the layers that are worth a look."""
         known = self._steps.setdefault(setting, {})
         if index not in known:
             self._alone = index
             plans = self.plans(setting)
-            known[index] = float(plans.objectives.min()) if len(plans.layers) else np.inf
+            fill = (plans.forward + plans.backward).sum(axis=1) + (plans.ahead + plans.back).sum(axis=1)
+            passes = (setting.passes - 1) * plans.bottlenecks + fill if len(plans.layers) else np.zeros(0)
+            syncs = plans.sync.max(axis=1, initial=0.0)
+            known[index] = undominated(set(zip(passes.tolist(), syncs.tolist(), strict=True)))
         return known[index]
+
+
+def undominated(steps: set[tuple[float, float]]) -> set[tuple[float, float]]:
+    """Return the pairs that no other one is below in both."""
+    kept: set[tuple[float, float]] = set()
+    lowest = np.inf
+    for passes, sync in sorted(steps):
+        if sync < lowest:
+            kept.add((passes, sync))
+            lowest = sync
+    return kept

@@ -1,8 +1,8 @@
 """Best-first search over plans with several kinds of pipelines, with a bound below all of them.
 
-A node holds all plans of some groups, a ZeRO stage and a range of the number of replicas. It is priced as if the number
-were the best of the range, its shares are relaxed, and the templates that the shares use are solved and made exact
-until nothing changes; then the range is halved.
+A node holds all plans of some groups, a ZeRO stage, a range of the number of replicas and one of the longest exchange.
+It is priced as if both were the best of their ranges, its shares are relaxed, and the templates that the shares use are
+solved and made exact until nothing changes; then a range is taken apart.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
 
-from planner.candidates import Space
+from planner.candidates import Family, Space
 from planner.candidates.choices import allows
 from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
 from planner.domain.progress import Reporter
 from planner.program.unlike.pricing import Priced, price
 from planner.program.unlike.shares import Share, relaxed, share_out
-from planner.program.unlike.templates import Template, Templates, find_templates
+from planner.program.unlike.templates import Range, Templates, find_templates
 from planner.units import NANOSECOND
 
 ROUNDS = 64
@@ -36,7 +36,7 @@ class UnlikeFound:
 
     parts: tuple[tuple[Priced, Share], ...]
     objective: int
-    """[ns] of the slowest kind."""
+    """[ns] the passes of the slowest kind, and the longest exchange."""
 
 
 @dataclass
@@ -56,11 +56,10 @@ class UnlikeResult:
 
 @dataclass(frozen=True)
 class Node:
-    """Plans with `low` to `high` replicas in all."""
+    """Plans of a range: bounds on the replicas of all kinds together, and on their longest exchange."""
 
     meeting: Meeting
-    low: int
-    high: int
+    within: Range
     bound: float
 
 
@@ -125,7 +124,7 @@ class UnlikeSearch:
             while low <= most:
                 numbers = [n for n in range(low, min(2 * low - 1, most) + 1) if allows(space.job.constraints, "dp", n)]
                 if numbers:
-                    yield Node(meeting, numbers[0], numbers[-1], bound)
+                    yield Node(meeting, Range(fewest=numbers[0], most=numbers[-1]), bound)
                 low *= 2
 
     def _fluid(self, meeting: Meeting) -> float:
@@ -155,30 +154,45 @@ class UnlikeSearch:
         needed = max(0.0, self._batch / self.cutoff - others) * (1 - 1e-9)
         devices = self._space.devices(group)
         kinds = [kind for kind in self._space.kinds(meeting, group) if devices * self._kind_rate(kind) >= needed]
-        return find_templates(self._space, meeting, kinds, node.low, node.high, needed)
+        return find_templates(self._space, meeting, kinds, node.within, needed)
 
     def _refined(self, node: Node) -> Iterator[Node]:
+        """Yield the parts of a node that may hold a plan below the cutoff; close it if there are none."""
         self.result.nodes += 1
-        meeting, low, high = node.meeting, node.low, node.high
-        groups = [self._templates(node, group) for group in meeting.groups]
-        bound = node.bound
+        groups = [self._templates(node, group) for group in node.meeting.groups]
+        bound, syncs = np.inf, []
         if all(group.listed for group in groups):
+            bound = node.bound
             for _ in range(ROUNDS):
-                bound = self._relaxed(groups, max(bound, node.bound), node)
+                bound = max(bound, self._relaxed(groups, bound, node))
                 if bound >= self.cutoff:
                     break
                 proved, shares = self._smallest(groups, bound, node)
                 bound = max(bound, proved)
-                if shares is None or bound >= self.cutoff or not self._made_exact(groups, shares, node):
+                if shares is None or bound >= self.cutoff:
                     break
-        else:
-            bound = np.inf
-        if bound >= self.cutoff or low == high:
+                news, sync = self._made_exact(groups, shares, node)
+                syncs.append(sync)
+                if not news:
+                    break
+        parts = list(self._parts(node, bound, syncs)) if bound < self.cutoff else []
+        if not parts:
             self.result.lower_bound = min(self.result.lower_bound, bound)
+        yield from parts
+
+    @staticmethod
+    def _parts(node: Node, bound: float, syncs: list[float]) -> Iterator[Node]:
+        """Yield the halves of a node: of its replicas, or below and from an exchange that was met."""
+        within = node.within
+        middle = (within.fewest + within.most) // 2
+        if within.fewest < within.most:
+            yield replace(node, within=replace(within, most=middle), bound=bound)
+            yield replace(node, within=replace(within, fewest=middle + 1), bound=bound)
             return
-        middle = (low + high) // 2
-        yield Node(meeting, low, middle, bound)
-        yield Node(meeting, middle + 1, high, bound)
+        met = [sync for sync in syncs if within.sync_low < sync <= within.sync_high]
+        if met:
+            yield replace(node, within=replace(within, sync_high=min(met) - 1), bound=bound)
+            yield replace(node, within=replace(within, sync_low=min(met)), bound=bound)
 
     def _tolerance(self, limit: float) -> float:
         return max(0.5, FINE * self._gap * limit)
@@ -188,13 +202,13 @@ class UnlikeSearch:
         low, high = bound, self.cutoff
         if not np.isfinite(high):
             high = 2 * bound
-            while not relaxed(groups, high, self._batch, node.low, node.high) and high < 1e4 * bound:
+            while not relaxed(groups, high, self._batch, node.within.fewest, node.within.most) and high < 1e4 * bound:
                 high *= 2
-        if not relaxed(groups, high, self._batch, node.low, node.high):
+        if not relaxed(groups, high, self._batch, node.within.fewest, node.within.most):
             return self.cutoff
         while high - low > self._tolerance(high):
             middle = (low + high) / 2
-            if relaxed(groups, middle, self._batch, node.low, node.high):
+            if relaxed(groups, middle, self._batch, node.within.fewest, node.within.most):
                 high = middle
             else:
                 low = middle
@@ -204,46 +218,53 @@ class UnlikeSearch:
         """Return a bound [ns] by whole shares, and shares whose step is near the smallest that is possible."""
 
         def admitted(number: int) -> bool:
-            return node.low <= number <= node.high and allows(self._space.space.job.constraints, "dp", number)
+            return node.within.fewest <= number <= node.within.most and allows(
+                self._space.space.job.constraints, "dp", number
+            )
 
         low, proved = bound, True
         high = self.cutoff if np.isfinite(self.cutoff) else 1e4 * bound
-        found, exact = share_out(groups, high, self._batch, admitted, node.high)
+        found, exact = share_out(groups, high, self._batch, admitted, node.within.most)
         if found is None:
             return (self.cutoff if exact else bound), None
         while high - low > self._tolerance(high):
             middle = (low + high) / 2
-            shares, exact = share_out(groups, middle, self._batch, admitted, node.high)
+            shares, exact = share_out(groups, middle, self._batch, admitted, node.within.most)
             if shares is not None:
                 found, high = shares, middle
             else:
                 low, proved = middle, proved and exact
         return (low if proved else bound), found
 
-    def _price(self, meeting: Meeting, one: Template, replicas: int, here: int, microbatches: int) -> Priced | None:
-        """Return a template's pipeline with its layers spread, found once."""
-        key = (meeting, one.kind, one.num_stages, replicas, here, microbatches)
+    def _price(self, family: Family, num_stages: int, sync_high: float) -> Priced | None:
+        """Return a kind's pipeline with its layers spread, found once."""
+        key = (family, num_stages, sync_high)
         if key not in self._priced:
-            gap = SPREAD * self._gap
-            self._priced[key] = price(self._space, meeting, one, replicas, here, microbatches, gap)
+            self._priced[key] = price(self._space, family, num_stages, sync_high, SPREAD * self._gap)
         return self._priced[key]
 
-    def _made_exact(self, groups: list[Templates], shares: tuple[Share, ...], node: Node) -> bool:
-        """Take note of the plan, and solve what its shares use as the node prices it; tell whether that was news."""
+    def _made_exact(self, groups: list[Templates], shares: tuple[Share, ...], node: Node) -> tuple[bool, float]:
+        """Take note of the plan, and solve what its shares use as the node prices it.
+
+        Tell whether that was news, and how long the exchange takes [ns].
+        """
         replicas = sum(share.replicas for share in shares)
         parts: list[tuple[Priced, Share]] = []
-        news = False
+        news, limit, sync = False, node.within.sync_high, 0.0
         for group, share in zip(groups, shares, strict=True):
             one, most = group.listed[share.template], share.most
+            optimistic = self._space.family(node.meeting, one.kind, node.within.most, one.here, most)
+            known = self._price(optimistic, one.num_stages, limit)
+            sync = max(sync, 0.0 if known is None else known.sync)
             if most not in group.exact.setdefault(share.template, {}):
-                as_priced = self._price(node.meeting, one, node.high, one.here, most)
-                group.exact[share.template][most] = np.inf if as_priced is None else as_priced.bound
+                group.exact[share.template][most] = np.inf if known is None else known.bound
                 news = True
-            actual = self._price(node.meeting, one, replicas, share.replicas, most)
+            family = self._space.family(node.meeting, one.kind, replicas, share.replicas, most)
+            actual = self._price(family, one.num_stages, limit)
             if actual is not None:
                 parts.append((actual, share))
         if len(parts) == len(shares):
-            objective = max(part.objective for part, _ in parts)
-            self.result.found.append(UnlikeFound(tuple(parts), objective))
-            self._best = min(self._best, float(objective))
-        return news
+            passes, exchange = (max(getattr(part, name) for part, _ in parts) for name in ("passes", "sync"))
+            self.result.found.append(UnlikeFound(tuple(parts), passes + exchange))
+            self._best = min(self._best, float(passes + exchange))
+        return news, sync

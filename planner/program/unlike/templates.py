@@ -1,9 +1,10 @@
-"""Templates: the pipelines that a group may have, with bounds on their step for any number of micro-batches.
+"""Templates: the pipelines that a group may have, with bounds on their passes for any number of micro-batches.
 
-For a template r with m micro-batches a step takes f_r(m) >= fill_r + (m - 1) pace_r, and with m > P stages no less than
+The passes of template r with m micro-batches take e_r(m) >= fill_r + (m - 1) pace_r, and with m > P stages no less than
 fill_r + (m - 1) max(pace_r, around_r), since the cycle through all P stages takes P bottlenecks. Exact values found on
-the way make that tighter: f_r is the smallest of linear functions of m, and therefore concave beyond P. So it lies
-above the line from (1, fill_r) to (m*, f_r(m*)), and grows by no less than pace_r from there on.
+the way make that tighter: e_r is the smallest of linear functions of m, and therefore concave beyond P. So it lies
+above the line from (1, fill_r) to (m*, e_r(m*)), and grows by no less than pace_r from there on. When the passes of all
+pipelines have ended, gradients are exchanged: the step ends max_r e_r(m_r) + max_r y_r after it began.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from planner.candidates import NEVER
 from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
 from planner.costs.hop import blocks
-from planner.costs.stage import sync_time
+from planner.costs.stage import StageTerms, sync_time
 from planner.program.rates import rate_pace
 from planner.units import NANOSECOND
 
@@ -54,8 +55,12 @@ class Templates:
     fill: Floats
     pace: Floats
     around: Floats
+    sync: Floats
+    """Bounds on the exchange."""
+    sync_low: float
+    """[ns] that the exchange of all pipelines takes at least."""
     exact: dict[int, dict[int, float]] = field(default_factory=dict)
-    """Template -> micro-batches -> bound on the step that was found by solving it."""
+    """Template -> micro-batches -> bound on the passes that was found by solving it."""
 
     def __post_init__(self) -> None:
         """Gather what is asked of every template again and again."""
@@ -66,12 +71,13 @@ class Templates:
 
     def batches(self, limit: float) -> Counts:
         """Return (template,) the most micro-batches of a step within `limit` [ns]; 0 where there are fewer than P."""
-        room = limit - self.fill
+        left = limit - np.maximum(self.sync, self.sync_low)
+        room = left - self.fill
         quick = _count(room, self.pace)
         steady = _count(room, np.maximum(self.pace, self.around))
         most = np.maximum(np.minimum(quick, self.stages), steady)
         for index, known in self.exact.items():
-            most[index] = self._refined(index, known, limit, int(most[index]))
+            most[index] = self._refined(index, known, float(left[index]), int(most[index]))
         return np.where(most >= self.stages, most, 0)
 
     def managed(self, limit: float, most: int) -> Counts:
@@ -80,13 +86,13 @@ class Templates:
         return np.where(self.fewest <= replicas, replicas * self.samples * self.batches(limit), 0)
 
     def _refined(self, index: int, known: dict[int, float], limit: float, most: int) -> int:
-        """Return the most micro-batches of a template of which some steps are known."""
+        """Return the most micro-batches of a template, of which some values are known, with passes within `limit`."""
         stages, fill, pace = int(self.stages[index]), float(self.fill[index]), float(self.pace[index])
-        for count, step in known.items():
-            if step <= limit:
-                most = min(most, count + int((limit - step) / pace * (1 + SLACK) + SLACK))
+        for count, passes in known.items():
+            if passes <= limit:
+                most = min(most, count + int((limit - passes) / pace * (1 + SLACK) + SLACK))
             elif count > stages + 1:
-                slope = (step - fill) / (count - 1)
+                slope = (passes - fill) / (count - 1)
                 within = 1 + int((limit - fill) / slope * (1 + SLACK) + SLACK) if limit >= fill else 0
                 most = min(most, max(stages, min(within, count - 1)))
             else:
@@ -101,45 +107,55 @@ def _count(room: Floats, pace: Floats) -> Counts:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What plans have in common: bounds on their replicas, and on the longest exchange."""
+
+    fewest: int
+    most: int
+    sync_low: float = 0.0
+    """[ns]"""
+    sync_high: float = np.inf
+    """[ns]"""
+
+
 def find_templates(
-    space: UnlikeSpace, meeting: Meeting, kinds: Sequence[Kind], fewest: int, most: int, needed: float
+    space: UnlikeSpace, meeting: Meeting, kinds: Sequence[Kind], within: Range, needed: float
 ) -> Templates:
-    """Return the templates of a group's kinds in plans of `fewest` to `most` replicas, priced at the best number.
+    """Return the templates of a group's kinds in plans of a range, priced at the best number of replicas.
 
     More replicas shard the optimizer more finely, so that memory is that of the most. Templates that together manage
     less than `needed` [samples/ns] are left out.
     """
-    found: list[tuple[Template, float, float, float]] = []
+    found: list[tuple[Template, float, float, float, float]] = []
     for kind in kinds:
-        if kind.micro_batch + fewest - 1 > space.space.job.global_batch:
+        if kind.micro_batch + within.fewest - 1 > space.space.job.global_batch:
             continue
         counts = [p for p in space.stage_counts(kind) if space.most_replicas(kind, p) > 0]
         if counts:
-            found += list(_bounded(space, meeting, kind, counts, most, needed))
-    return Templates(
-        listed=[one for one, *_ in found],
-        fill=np.array([fill for _, fill, _, _ in found]),
-        pace=np.array([pace for _, _, pace, _ in found]),
-        around=np.array([around for _, _, _, around in found]),
-    )
+            found += list(_bounded(space, meeting, kind, counts, within, needed))
+    fill, pace, around, sync = (np.array([row[at] for row in found], dtype=float) for at in (1, 2, 3, 4))
+    return Templates([row[0] for row in found], fill, pace, around, sync, within.sync_low)
 
 
 def _bounded(
-    space: UnlikeSpace, meeting: Meeting, kind: Kind, counts: Sequence[int], most: int, needed: float
-) -> Iterator[tuple[Template, float, float, float]]:
-    """Yield each template of a kind that can hold the layers, with its fill, pace and cycle [ns]."""
-    passes, paces, backward = _passes(space, meeting, kind, counts, most)
-    layers = space.space.model.num_layers if not kind.pipelined else 1
-    width = space.space.choices[kind.choice].width
-    sync = _Sync(space, meeting, kind, most, layers, backward)
+    space: UnlikeSpace, meeting: Meeting, kind: Kind, counts: Sequence[int], within: Range, needed: float
+) -> Iterator[tuple[Template, float, float, float, float]]:
+    """Yield each template of a kind that can hold the layers, with its fill, pace, cycle and exchange [ns]."""
+    passes, paces, backward = _passes(space, meeting, kind, counts, within.most)
+    layers, width = space.space.model.num_layers, space.space.choices[kind.choice].width
+    sync = _Sync(space, meeting, kind, within.most, backward)
     for stages, passed, pace in zip(counts, passes.tolist(), paces.tolist(), strict=True):
-        held = min(most, space.most_replicas(kind, stages))
+        held = min(within.most, space.most_replicas(kind, stages))
         for fewest, largest, here in _numbers(held) if pace < NEVER else ():
-            if largest * kind.micro_batch >= needed * pace:
+            if largest * kind.micro_batch < needed * pace:
+                continue
+            exchange = sync.bound(here, -(-layers // stages))
+            if exchange <= within.sync_high:
                 one = Template(
                     kind=kind, num_stages=stages, devices=stages * width, fewest=fewest, most=largest, here=here
                 )
-                yield one, passed + sync.bound(here), pace, passed / stages if stages > 1 else 0.0
+                yield one, passed, pace, passed / stages if stages > 1 else 0.0, exchange
 
 
 def _numbers(most: int) -> list[tuple[int, int, int]]:
@@ -187,22 +203,20 @@ def _passes(
 
 @dataclass
 class _Sync:
-    """The exchange of a kind's first stage, asked for one number of replicas on the group after another."""
+    """The exchange of a kind's largest stage, asked for one number of replicas on the group after another."""
 
     space: UnlikeSpace
     meeting: Meeting
     kind: Kind
     replicas: int
-    layers: int
     backward: float
     """[s] that may hide it."""
-    known: dict[int, float] = field(default_factory=dict)
+    known: dict[int, StageTerms] = field(default_factory=dict)
 
-    def bound(self, here: int) -> float:
-        """Return a bound [ns] with `here` replicas on the group."""
+    def bound(self, here: int, layers: int) -> float:
+        """Return a bound [ns] with `here` replicas on the group and `layers` on a stage, which may have no edge."""
         if here not in self.known:
-            batch = self.space.space.job.global_batch
+            batch, alone = self.space.space.job.global_batch, not self.kind.pipelined
             family = self.space.family(self.meeting, self.kind, self.replicas, here, batch)
-            terms = self.space.space.terms(family, "none", True, not self.kind.pipelined)
-            self.known[here] = float(np.min(sync_time(terms, self.layers, self.backward))) / NANOSECOND - 2
-        return self.known[here]
+            self.known[here] = self.space.space.terms(family, "none", alone, alone)
+        return float(np.min(sync_time(self.known[here], layers, self.backward))) / NANOSECOND - 2
