@@ -26,6 +26,8 @@ from planner.units import NANOSECOND
 
 ROUNDS = 64
 """Times that a node's templates are made exact."""
+APART = 0.5
+"""[-] of the gap and the step, by which exchanges of kinds may differ before they are told apart."""
 FINE, SPREAD = 0.1, 0.25
 """[-] of the gap, to which a step is found, and to which layers are spread."""
 
@@ -160,7 +162,8 @@ class UnlikeSearch:
         """Yield the parts of a node that may hold a plan below the cutoff; close it if there are none."""
         self.result.nodes += 1
         groups = [self._templates(node, group) for group in node.meeting.groups]
-        bound, syncs = np.inf, []
+        bound = np.inf
+        syncs: list[tuple[float, float]] = []
         if all(group.listed for group in groups):
             bound = node.bound
             for _ in range(ROUNDS):
@@ -171,8 +174,8 @@ class UnlikeSearch:
                 bound = max(bound, proved)
                 if shares is None or bound >= self.cutoff:
                     break
-                news, sync = self._made_exact(groups, shares, node)
-                syncs.append(sync)
+                news, *sync = self._made_exact(groups, shares, node)
+                syncs.append((sync[0], sync[1]))
                 if not news:
                     break
         parts = list(self._parts(node, bound, syncs)) if bound < self.cutoff else []
@@ -180,17 +183,22 @@ class UnlikeSearch:
             self.result.lower_bound = min(self.result.lower_bound, bound)
         yield from parts
 
-    @staticmethod
-    def _parts(node: Node, bound: float, syncs: list[float]) -> Iterator[Node]:
-        """Yield the halves of a node: of its replicas, or below and from an exchange that was met."""
+    def _parts(self, node: Node, bound: float, syncs: list[tuple[float, float]]) -> Iterator[Node]:
+        """Yield the halves of a node: of its exchanges where the kinds' are far apart, else of its replicas.
+
+        Of a single number of replicas it is halved below an exchange that was met, as long as there are any.
+        """
         within = node.within
-        middle = (within.fewest + within.most) // 2
-        if within.fewest < within.most:
+        shortest, longest = syncs[-1] if syncs else (0.0, 0.0)
+        apart = (max(shortest, within.sync_low) + longest) / 2
+        if longest - max(shortest, within.sync_low) > APART * self._gap * bound:
+            yield replace(node, within=replace(within, sync_high=apart), bound=bound)
+            yield replace(node, within=replace(within, sync_low=apart), bound=bound)
+        elif within.fewest < within.most:
+            middle = (within.fewest + within.most) // 2
             yield replace(node, within=replace(within, most=middle), bound=bound)
             yield replace(node, within=replace(within, fewest=middle + 1), bound=bound)
-            return
-        met = [sync for sync in syncs if within.sync_low < sync <= within.sync_high]
-        if met:
+        elif met := [sync for _, sync in syncs if within.sync_low < sync <= within.sync_high]:
             yield replace(node, within=replace(within, sync_high=min(met) - 1), bound=bound)
             yield replace(node, within=replace(within, sync_low=min(met)), bound=bound)
 
@@ -243,19 +251,20 @@ class UnlikeSearch:
             self._priced[key] = price(self._space, family, num_stages, sync_high, SPREAD * self._gap)
         return self._priced[key]
 
-    def _made_exact(self, groups: list[Templates], shares: tuple[Share, ...], node: Node) -> tuple[bool, float]:
+    def _made_exact(self, groups: list[Templates], shares: tuple[Share, ...], node: Node) -> tuple[bool, float, float]:
         """Take note of the plan, and solve what its shares use as the node prices it.
 
-        Tell whether that was news, and how long the exchange takes [ns].
+        Tell whether that was news, and how long the exchanges of the kinds take [ns] at least and at most.
         """
         replicas = sum(share.replicas for share in shares)
         parts: list[tuple[Priced, Share]] = []
-        news, limit, sync = False, node.within.sync_high, 0.0
+        syncs: list[float] = []
+        news, limit = False, node.within.sync_high
         for group, share in zip(groups, shares, strict=True):
             one, most = group.listed[share.template], share.most
             optimistic = self._space.family(node.meeting, one.kind, node.within.most, one.here, most)
             known = self._price(optimistic, one.num_stages, limit)
-            sync = max(sync, 0.0 if known is None else known.sync)
+            syncs.append(0.0 if known is None else known.sync)
             if most not in group.exact.setdefault(share.template, {}):
                 group.exact[share.template][most] = np.inf if known is None else known.bound
                 news = True
@@ -267,4 +276,4 @@ class UnlikeSearch:
             passes, exchange = (max(getattr(part, name) for part, _ in parts) for name in ("passes", "sync"))
             self.result.found.append(UnlikeFound(tuple(parts), passes + exchange))
             self._best = min(self._best, float(passes + exchange))
-        return news, sync
+        return news, min(syncs), max(syncs)
