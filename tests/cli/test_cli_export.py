@@ -94,3 +94,9 @@ def test_what_cannot_be_expressed_is_refused(run: Planner, write_plan: Write) ->
     assert "planner: --to hostfile: lab-0 has ranks 1 and 4, but none between" in done.stderr
     assert "--to rank-table tells where each rank runs" in done.stderr
     assert not Path("hosts").exists()
+
+
+def test_an_explanation_states_the_order_of_the_ranks(run: Planner, write_plan: Write) -> None:
+    """In one line, with the nodes."""
+    done = run("explain", write_plan(MIXED), "--no-search")
+    assert "ranks    tp innermost, then pp, then dp: 0-3 on lab-0, 4-7 on lab-1\n" in done.stdout
