@@ -54,9 +54,8 @@ def _gain(one: Judged, other: Judged) -> float:
 
 def _without_launches(setting: Setting) -> Setting:
     framework = replace(setting.layout.framework, launch_floor=0.0, launch_edge=0.0, launch_tensor=0.0)
-    return replace(setting, layout=replace(setting.layout, framework=framework))
+    return setting.changed(framework=framework)
 
 
 def _without_network(setting: Setting) -> Setting:
-    group = replace(setting.layout.group, inter_node=IDEAL)
-    return replace(setting, layout=replace(setting.layout, group=group))
+    return setting.changed(group=lambda group: replace(group, inter_node=IDEAL))

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from planner.accuracy.batch import batches
+from planner.accuracy.batch import Batch, batches
 from planner.accuracy.judged import Judged
+from planner.accuracy.placed import placed_prediction
+from planner.accuracy.refusal import NotJudgedError
 from planner.accuracy.run import Run
-from planner.accuracy.setting import NotJudgedError, Setting, setting
-from planner.costs.uniform import uniform_cost
+from planner.accuracy.setting import Setting, setting
+from planner.costs.uniform import UniformCost, uniform_cost
+
+
+class Price(NamedTuple):
+    """What is predicted of a setting."""
+
+    step_time: float
+    """[s]"""
+    peak_memory: float
+    """[bytes] on the fullest device."""
+    device_memory: float
+    """[bytes] of that device."""
 
 
 def judge_runs(
@@ -36,29 +50,44 @@ def _attempt(run: Run) -> Setting | str:
         return str(error)
 
 
-def price(settings: Sequence[Setting]) -> list[tuple[float, float]]:
-    """Return step time [s] and peak memory [bytes] of each setting."""
+def price(settings: Sequence[Setting]) -> list[Price]:
+    """Return the price of each setting: like devices in closed form, many at once; unlike ones by their replay."""
+    found: dict[int, Price] = {}
+    like = [index for index, item in enumerate(settings) if not item.places]
+    for batch in batches([settings[index] for index in like]):
+        cost = uniform_cost(batch.kind, batch.layouts)
+        found |= zip((like[row] for row in batch.rows), _prices(batch, cost), strict=True)
+    for index, item in enumerate(settings):
+        if item.places:
+            found[index] = _placed_price(item)
+    return [found[index] for index in range(len(settings))]
+
+
+def _prices(batch: Batch, cost: UniformCost) -> list[Price]:
     import numpy as np
 
-    found = [(0.0, 0.0)] * len(settings)
-    for batch in batches(settings):
-        cost = uniform_cost(batch.kind, batch.layouts)
-        times, peaks = (np.broadcast_to(figure, len(batch.rows)) for figure in (cost.step_time, cost.peak_memory))
-        for index, time, peak in zip(batch.rows, times.tolist(), peaks.tolist(), strict=True):
-            found[index] = (time, peak)
-    return found
+    figures = (cost.step_time, cost.peak_memory, batch.layouts.group.device.memory)
+    rows = zip(*(np.broadcast_to(figure, len(batch.rows)).tolist() for figure in figures), strict=True)
+    return [Price(*row) for row in rows]
+
+
+def _placed_price(item: Setting) -> Price:
+    """Return the price of a setting on unlike devices, the memory being that of its fullest stage."""
+    prediction = placed_prediction(item)
+    fullest = max(prediction.stages, key=lambda stage: stage.pressure)
+    return Price(prediction.step_time, fullest.peak_memory, fullest.device_memory)
 
 
 def _refused(run: Run, reason: str) -> Judged:
     return Judged(run=run, profile="", step_time=None, peak_memory=None, memory_limit=None, reason=reason)
 
 
-def _judged(run: Run, item: Setting, figures: tuple[float, float], headroom: float) -> Judged:
+def _judged(run: Run, item: Setting, found: Price, headroom: float) -> Judged:
     return Judged(
         run=run,
         profile=item.profile,
-        step_time=figures[0],
-        peak_memory=figures[1],
-        memory_limit=item.layout.group.device.memory * (1 - headroom),
+        step_time=found.step_time,
+        peak_memory=found.peak_memory,
+        memory_limit=found.device_memory * (1 - headroom),
         reason="",
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
-from planner.accuracy.machine import machine
+from planner.accuracy.degrees import run_degrees, written_layers
+from planner.accuracy.machine import machines
+from planner.accuracy.places import Place, find_places
+from planner.accuracy.refusal import NotJudgedError
 from planner.accuracy.run import Run
 from planner.accuracy.shape import shape
 from planner.costs.compute import matmul_peak
@@ -37,10 +40,6 @@ NEEDED = ("layers", "hidden", "heads", "seq", "gpus", "mbs")
 NARROW = frozenset(name for name, precision in PRECISIONS.items() if precision.narrow)
 
 
-class NotJudgedError(Exception):
-    """A run that cannot be judged; the text says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A layout of one run, in the form in which costs are asked for."""
@@ -48,18 +47,23 @@ class Setting:
     profile: str
     kind: Kind
     layout: Uniform
+    """Of all stages; where they lie on unlike devices, its group is the first one's."""
+    places: tuple[Place, ...] = ()
+    """Where each stage lies, if the run is one on unlike devices; else nothing."""
 
+    @property
+    def groups(self) -> tuple[DeviceGroup, ...]:
+        """What the stages lie on, each group once."""
+        return tuple(dict.fromkeys(group for place in self.places for group in place.groups)) or (self.layout.group,)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Degrees:
-    """How a run was spread, and its batch, all settled."""
-
-    tensor: int
-    context: int
-    stages: int
-    replicas: int
-    micro_batch: int
-    num_microbatches: int
+    def changed(
+        self, *, framework: Framework | None = None, group: Callable[[DeviceGroup], DeviceGroup] | None = None
+    ) -> Setting:
+        """Return the setting under another framework, and with what `group` returns of each of its groups."""
+        other = group or (lambda same: same)
+        layout = replace(self.layout, framework=framework or self.layout.framework, group=other(self.layout.group))
+        places = tuple(replace(place, groups=tuple(map(other, place.groups))) for place in self.places)
+        return replace(self, layout=layout, places=places)
 
 
 def setting(run: Run) -> Setting:
@@ -70,11 +74,13 @@ def setting(run: Run) -> Setting:
 
     """
     _refuse(run)
-    framework, group, model = _framework(run), _group(run), shape(run)
-    degrees = _degrees(run)
+    framework, groups, model = _framework(run), _groups(run), shape(run)
+    degrees = run_degrees(run)
     if degrees.stages > model.num_layers:
         raise NotJudgedError("more stages than layers")
-    layers = _written_layers(run, degrees.stages) or stage_layers(framework, model, degrees.stages)
+    layers = written_layers(run, degrees.stages) or stage_layers(framework, model, degrees.stages)
+    chunks = _chunks(run, degrees.stages, layers[0])
+    places = find_places(run, groups, degrees, layers, chunks) if len(groups) > 1 else ()
     middle = layers[1:-1] or (1,)
     sequence_parallel = degrees.tensor > 1 and (framework.sequence_parallel if run.sp is None else run.sp == 1)
     return Setting(
@@ -86,9 +92,9 @@ def setting(run: Run) -> Setting:
         ),
         layout=Uniform(
             model=model,
-            job=Job(global_batch=1, sequence=model.max_sequence, precision=_precision(run, group), framework=""),
+            job=Job(global_batch=1, sequence=model.max_sequence, precision=_precision(run, groups), framework=""),
             framework=replace(framework, name="", source=""),
-            group=group,
+            group=places[0].groups[0] if places else groups[0],
             strategy=Strategy(
                 degrees=(("tp", degrees.tensor), ("cp", degrees.context)), sequence_parallel=sequence_parallel
             ),
@@ -96,13 +102,14 @@ def setting(run: Run) -> Setting:
             num_replicas=degrees.replicas,
             num_microbatches=degrees.num_microbatches,
             num_stages=degrees.stages,
-            virtual_stages=_chunks(run, degrees.stages, layers[0]),
+            virtual_stages=chunks,
             first_layers=layers[0],
             second_layers=middle[0],
             middle_layers=max(middle),
             middle_place=1 + middle.index(max(middle)),
             last_layers=layers[-1],
         ),
+        places=places,
     )
 
 
@@ -119,8 +126,6 @@ def _refuse(run: Run) -> None:
         raise NotJudgedError("experts are not modelled")
     if "lora" in run.model.lower():
         raise NotJudgedError("adapters (LoRA) are not modelled")
-    if "+" in run.gpu:
-        raise NotJudgedError("unlike devices: the layout's placement is not in the columns")
 
 
 def _words(run: Run) -> tuple[tuple[str, str, Container[str]], ...]:
@@ -159,41 +164,20 @@ def _framework(run: Run) -> Framework:
     return framework
 
 
-def _group(run: Run) -> DeviceGroup:
+def _groups(run: Run) -> tuple[DeviceGroup, ...]:
+    """Return the groups of devices, one of each kind."""
     try:
-        return machine(run)
+        return machines(run)
     except SpecError as error:
         raise NotJudgedError(f"device not in the catalogue: {run.gpu or 'none given'}") from error
 
 
-def _precision(run: Run, group: DeviceGroup) -> str:
-    precision = run.precision or ("bf16" if group.device.peak("bf16") else "fp16")
-    if precision not in PRECISIONS or not matmul_peak(group.device, precision):
-        raise NotJudgedError(f"{group.device.name} has no {precision}")
+def _precision(run: Run, groups: Sequence[DeviceGroup]) -> str:
+    precision = run.precision or ("bf16" if all(group.device.peak("bf16") for group in groups) else "fp16")
+    for group in groups:
+        if precision not in PRECISIONS or not matmul_peak(group.device, precision):
+            raise NotJudgedError(f"{group.device.name} has no {precision}")
     return precision
-
-
-def _degrees(run: Run) -> Degrees:
-    assert run.gpus is not None, "runs without it are not judged"
-    assert run.mbs is not None, "runs without it are not judged"
-    tensor, stages, context = run.tp or 1, run.pp or 1, run.cp or 1
-    replicas = run.dp or run.gpus // (tensor * stages * context)
-    if tensor * stages * context * replicas != run.gpus:
-        raise NotJudgedError("tp x pp x cp x dp is not the number of devices")
-    batch = run.gbs or (run.mbs * replicas if stages == 1 else None)
-    if batch is None:
-        raise NotJudgedError("no global batch")
-    num_microbatches, left = divmod(batch, run.mbs * replicas)
-    if left:
-        raise NotJudgedError("the global batch is no multiple of micro-batch times replicas")
-    return Degrees(
-        tensor=tensor,
-        context=context,
-        stages=stages,
-        replicas=replicas,
-        micro_batch=run.mbs,
-        num_microbatches=num_microbatches,
-    )
 
 
 def _policy(run: Run, framework: Framework) -> str:
@@ -201,16 +185,6 @@ def _policy(run: Run, framework: Framework) -> str:
     if run.recompute == "selective":
         return "selective" if "core_attn" in run.recompute_modules else framework.selective
     return "full" if run.recompute == "full" else "none"
-
-
-def _written_layers(run: Run, stages: int) -> tuple[int, ...]:
-    """Return the layers of each stage as the run says, nothing if it does not; some count both ends as layers."""
-    counts = [int(word) for word in run.stage_layers.split() if word.isdigit()]
-    if len(counts) != stages or run.layers is None:
-        return ()
-    if sum(counts) == run.layers + 2:
-        counts[0], counts[-1] = counts[0] - 1, counts[-1] - 1
-    return tuple(counts) if sum(counts) == run.layers and min(counts) > 0 else ()
 
 
 def _zero_stage(run: Run, framework: Framework, stages: int) -> int:

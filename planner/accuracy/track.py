@@ -53,9 +53,10 @@ def track_document(record: TrackRecord) -> dict[str, Any]:
 
 
 def _kind(one: Judged) -> tuple[str, str, str]:
-    """Return profile, chip and precision of a run that could be judged."""
-    layout = setting(one.run).layout
-    return one.profile, chip(layout.group.device.name), layout.job.precision
+    """Return profile, chip (with a plus between several) and precision of a run that could be judged."""
+    found = setting(one.run)
+    chips = dict.fromkeys(chip(group.device.name) for group in found.groups)
+    return one.profile, "+".join(chips), found.layout.job.precision
 
 
 def _held_out(profile: str, name: str, rows: Sequence[Judged]) -> HeldOut:

@@ -23,9 +23,10 @@ def uncalibrated(setting: Setting) -> Setting:
     What a framework is known to do stays: bytes per parameter, kernels, how it cuts stages and gathers logits. So do
     links and networks, whose figures are those of sheets and collective benchmarks.
     """
-    layout = setting.layout
-    group = replace(layout.group, device=_device(layout.group.device))
-    return replace(setting, layout=replace(layout, framework=_framework(layout.framework), group=group))
+    return setting.changed(
+        framework=_framework(setting.layout.framework),
+        group=lambda group: replace(group, device=_device(group.device)),
+    )
 
 
 def _device(device: Device) -> Device:

@@ -16,15 +16,18 @@ def on_cluster(cluster: Cluster) -> Callable[[Setting], Setting]:
     """
     groups = {group.device.name: group for group in reversed(cluster.groups)}
 
+    def moved(group: DeviceGroup) -> DeviceGroup:
+        other = groups.get(group.device.name)
+        return _moved(group, other) if other else group
+
     def placed(item: Setting) -> Setting:
-        group = groups.get(item.layout.group.device.name)
-        if group is None:
+        if not any(group.device.name in groups for group in item.groups):
             return item
         framework = item.layout.framework
         if cluster.calibration and cluster.calibration.framework == item.profile:
             named = replace(framework, name=item.profile)
             framework = replace(cluster.calibration.applied(named), name=framework.name)
-        return replace(item, layout=replace(item.layout, framework=framework, group=_moved(item.layout.group, group)))
+        return item.changed(framework=framework, group=moved)
 
     return placed
 

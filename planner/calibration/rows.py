@@ -7,12 +7,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from planner.accuracy.refusal import NotJudgedError
 from planner.accuracy.run import Run
-from planner.accuracy.setting import NotJudgedError, Setting, setting
+from planner.accuracy.setting import Setting, setting
 from planner.domain.cluster import Cluster, Device, DeviceGroup
 from planner.errors import SpecError
 
 NO_TIME = "no measured step time"
+UNLIKE = "on unlike devices, of which one machine has one kind"
 FLAGGED = "flagged; --flagged keeps it"
 
 
@@ -117,9 +119,10 @@ def _row(run: Run, *, flagged: bool) -> Row | str:
     if run.flag and not flagged:
         return FLAGGED
     try:
-        return Row(run, setting(run), run.step_time)
+        found = setting(run)
     except NotJudgedError as error:
         return str(error)
+    return UNLIKE if found.places else Row(run, found, run.step_time)
 
 
 def _otherwise(row: Row, device: str, framework: str) -> str:

@@ -18,7 +18,7 @@ from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
-from planner.domain.job import Constraint, Job
+from planner.domain.job import EQUAL, Constraint, Job
 from planner.domain.model import Model
 from planner.errors import NoFeasiblePlan, SpecError
 from planner.schedules import Schedule
@@ -121,8 +121,10 @@ class Space:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        """All families, in a fixed order."""
+        """All families of equal replicas, in a fixed order."""
         asked = (self.job, self.framework, self.target)
+        if not allows(self.job.constraints, "replicas", EQUAL):
+            return ()
         return tuple(find_families(self.choices, *asked, self.num_devices, self.model.num_layers))
 
     def stage_counts(self, family: Family) -> list[int]:

@@ -16,19 +16,22 @@ def device_rate(network: Network, devices_per_node: Number, num_nodes: Number, m
     Where adapters are unlike it is the slowest: a step waits for the device behind that one.
     """
     rails = larger(1.0, network.rails / devices_per_node)
-    return network.rate(num_nodes, message) * smaller(1.0, rails / network.rails * network.evenness)
+    share = network.rate(num_nodes, message) * smaller(1.0, rails / network.rails * network.evenness)
+    return smaller(share, network.node_rate(num_nodes, 1, message))
 
 
 def ring_rate(group: DeviceGroup, ranks: Number, inner: Number, message: Bytes = LARGE) -> Number:
     """Return [bytes/s] per rank of a ring of `ranks`, each `inner` devices apart from the next, with such messages.
 
     The ring enters and leaves a node once. Where several rings share a node, each of its members brings its own
-    share of the adapters, so a ring with more members in a node has more of the network.
+    share of the adapters, so a ring with more members in a node has more of the network: it leaves the node from as
+    many of them as there are adapters.
     """
     members = larger(1, smaller(ranks, group.devices_per_node // inner))
     num_nodes = -(-ranks * inner // group.devices_per_node)
-    node_rate = group.inter_node.rate(num_nodes, message)
     rings = larger(1.0, smaller(inner, group.devices_per_node / members))
+    senders = rings * smaller(members, group.inter_node.rails)
+    node_rate = group.inter_node.node_rate(num_nodes, senders, message)
     alone = members * device_rate(group.inter_node, group.devices_per_node, num_nodes, message)
     across = smaller(alone, node_rate / rings)
     inside = group.intra_node.collective_rate(members, inner, message)
@@ -45,7 +48,7 @@ def neighbour_rate(group: DeviceGroup, ranks: Number, inner: Number, message: By
     alone = device_rate(group.inter_node, group.devices_per_node, num_nodes, message)
     rings = smaller(inner, group.devices_per_node)
     inside = group.intra_node.collective_rate(smaller(ranks, group.devices_per_node), inner, message)
-    across = smaller(inside, smaller(alone, group.inter_node.rate(num_nodes, message) / rings))
+    across = smaller(inside, smaller(alone, group.inter_node.node_rate(num_nodes, rings, message) / rings))
     return choose(ranks * inner <= group.devices_per_node, inside, across)
 
 
@@ -59,7 +62,7 @@ def all_to_all_rate(group: DeviceGroup, ranks: Number, inner: Number, message: B
     num_nodes = -(-ranks * inner // group.devices_per_node)
     senders = smaller(members * inner, group.devices_per_node)
     alone = device_rate(group.inter_node, group.devices_per_node, num_nodes, message)
-    outside = smaller(alone, group.inter_node.rate(num_nodes, message) / senders)
+    outside = smaller(alone, group.inter_node.node_rate(num_nodes, senders, message) / senders)
     inside = group.intra_node.collective_rate(members, inner, message)
     slowest = larger((members - 1) / inside, larger(ranks - members, 1) / outside)
     return choose(members == ranks, inside, (ranks - 1) / slowest)

@@ -13,6 +13,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model, Number
 from planner.domain.plan import Strategy
+from planner.schedules import Schedule
 from planner.units import Bytes, Seconds, choose, larger, smaller
 
 
@@ -39,9 +40,30 @@ class StageEnd:
         return smaller(self.num_replicas, fitting)
 
     @property
+    def senders(self) -> Number:
+        """Devices of one node that send at once."""
+        return smaller(self.group.devices_per_node, self.replicas_per_node * self.strategy.num_devices)
+
+    def node_rate(self, message: Bytes, *, staged: bool = False) -> Number:
+        """Return [bytes/s] at which the copies of one node together reach the network, by way of the host if `staged`.
+
+        They send messages of `message` bytes.
+        """
+        group, nodes = self.group, self.group.num_nodes
+        alone = device_rate(group.inter_node, group.devices_per_node, nodes, message)
+        if staged and group.host is not None:
+            alone = smaller(alone, group.host.link_bandwidth)
+        return smaller(group.inter_node.node_rate(nodes, self.senders, message), self.senders * alone)
+
+    @property
     def fills_group(self) -> bool:
         """Whether the stage's copies take every device of the group."""
         return self.num_replicas * self.strategy.num_devices == self.group.num_devices
+
+
+def blocks(schedule: Schedule, framework: Framework) -> bool:
+    """Tell whether a stage waits for what it sends: Megatron-LM overlaps transfers in interleaved pipelines only."""
+    return schedule.exposes_transfers and framework.blocking_transfers
 
 
 def hop_time(
@@ -65,12 +87,12 @@ def hop_time(
     ends = (sender, receiver)
     slowest = reduce(larger, (_end_time(end, size, limit, message, staged=staged) for end in ends))
     across = reduce(larger, (end.group.inter_node.latency for end in ends), latency) + slowest
-    return framework.hop_latency + choose(_inside_node(sender, receiver, cluster), inside, across)
+    return framework.hop_latency + choose(inside_node(sender, receiver, cluster), inside, across)
 
 
 def _end_time(end: StageEnd, size: Bytes, limit: Number, message: Bytes, *, staged: bool) -> Seconds:
     """Return the time [s] in which an end gets its parts of the `size` bytes of every pipeline through."""
-    return size / end.split * end.replicas_per_node / smaller(limit, _end_rate(end, message, staged=staged))
+    return size / end.split * end.replicas_per_node / smaller(limit, end.node_rate(message, staged=staged))
 
 
 def boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framework, samples: int) -> Bytes:
@@ -80,7 +102,7 @@ def boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framewor
     return whole * sender.strategy.num_devices / (shard.weight_split if framework.scattered_hops else shard.norm_split)
 
 
-def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
+def inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
     """Tell whether every replica can have both stages in one node, whatever the other stages do."""
     if sender.group.name == receiver.group.name:
         return sender.group.num_nodes == 1
@@ -88,13 +110,3 @@ def _inside_node(sender: StageEnd, receiver: StageEnd, cluster: Cluster) -> Any:
     if link is None or link.transport != "node":
         return False
     return sender.group.num_nodes == 1 or (sender.fills_group and receiver.fills_group)
-
-
-def _end_rate(end: StageEnd, message: Bytes, *, staged: bool) -> Number:
-    """Return [bytes/s] at which the replicas of one node together reach the network, by way of the host if `staged`."""
-    group, nodes = end.group, end.group.num_nodes
-    senders = smaller(group.devices_per_node, end.replicas_per_node * end.strategy.num_devices)
-    alone = device_rate(group.inter_node, group.devices_per_node, nodes, message)
-    if staged and group.host is not None:
-        alone = smaller(alone, group.host.link_bandwidth)
-    return smaller(group.inter_node.rate(nodes, message), senders * alone)

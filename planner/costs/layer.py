@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -12,11 +12,11 @@ from planner.costs.kernels import ATTENTION_KERNELS, NORM_KERNELS, AttentionKern
 from planner.domain.cluster import DeviceGroup
 from planner.domain.framework import Framework
 from planner.domain.job import Job
-from planner.domain.model import Layer, Number, Shard, Work
+from planner.domain.model import Layer, Matmul, Number, Shard, Work
 from planner.domain.plan import Strategy
 from planner.parallelism import AXES, Axis, Collective, refined
 from planner.recompute import RECOMPUTE_POLICIES
-from planner.units import Bytes, Seconds, choose, larger
+from planner.units import Bytes, Seconds, choose, larger, smaller
 
 ELEMENTWISE_BACKWARD = 1.5
 """[-] bytes that memory-bound passes move in the backward pass, of the forward pass's."""
@@ -94,7 +94,8 @@ def layer_cost(
     )
     work = layer.work(shard)
     parts = _compute_parts(work, shard, job, framework, group, kernel)
-    parts.update(_traffic_parts(work, framework, group, strategy, parts))
+    gradients = _products_time([matmul for matmul in work.matmuls if matmul.cut], shard, job, framework, group)
+    parts.update(_traffic_parts(work, framework, group, strategy, parts, gradients))
     forward = sum((times[0] for times in parts.values()), start=0.0)
     backward = sum((times[1] for times in parts.values()), start=0.0)
     floor = _launch_floor(work, framework, strategy, pipelined=pipelined)
@@ -157,9 +158,7 @@ def _compute_parts(
 ) -> dict[str, tuple[Seconds, Seconds]]:
     """Return (forward, backward) seconds by part; products cost twice as much backward (input and weight gradient)."""
     device, element = group.device, shard.bytes_per_element
-    products = sum(
-        (matmul_time(matmul, device, framework, job.precision, element) for matmul in work.matmuls), start=0.0
-    )
+    products = _products_time(work.matmuls, shard, job, framework, group)
     norms = framework.elementwise * NORM_KERNELS[framework.norm_kernel].passes
     unfused = framework.unfused_passes if work.gated else 1.0
     moved = unfused * (norms * work.norm_bytes + framework.elementwise_inner * work.inner_bytes)
@@ -178,23 +177,32 @@ def _compute_parts(
     return parts
 
 
+def _products_time(
+    matmuls: Iterable[Matmul], shard: Shard, job: Job, framework: Framework, group: DeviceGroup
+) -> Seconds:
+    """Return the forward time [s] of products; the gradients of their weights take as long."""
+    element = shard.bytes_per_element
+    times = (matmul_time(matmul, group.device, framework, job.precision, element) for matmul in matmuls)
+    return sum(times, start=0.0)
+
+
 def _traffic_parts(
     work: Work,
     framework: Framework,
     group: DeviceGroup,
     strategy: Strategy,
     beside: Mapping[str, tuple[Seconds, Seconds]],
+    gradients: Seconds,
 ) -> dict[str, tuple[Seconds, Seconds]]:
-    """Return (forward, backward) seconds that the layer waits for the collectives of each axis in use."""
+    """Return (forward, backward) seconds that the layer waits for the collectives of each axis in use.
+
+    `beside` are its computations, `gradients` those of the weights of products whose output is cut.
+    """
     parts: dict[str, tuple[Seconds, Seconds]] = {}
     for axis, inner in _spans(strategy):
         ranks = strategy.degree(axis.name)
         if isinstance(ranks, int) and ranks == 1:
             continue
-        exposed = (1.0, 1.0)
-        if axis.beside_products:
-            fused = framework.overlap_tensor if group.device.has("fp8") else 0.0
-            exposed = (1.0 - fused, 1.0 - larger(fused, framework.overlap_tensor_backward))
         times: list[Seconds] = [0.0, 0.0]
         for collective in axis.traffic(work, ranks, strategy):
             way = ("forward", "backward").index(collective.phase)
@@ -202,9 +210,28 @@ def _traffic_parts(
             rate = collective_rate(collective.op, group, ranks, inner, collective.size)
             start, latency = _latency(collective, framework, group, ranks * inner)
             time = collective_time(collective.op, collective.size, ranks, rate, latency, start=start, beside=hiding)
-            times[way] += exposed[way] * collective.count * time
-        parts[axis.part] = (times[0], times[1])
+            times[way] += collective.count * time
+        hidden = _hidden(times, beside["matmul"], gradients, framework, group) if axis.beside_products else (0.0, 0.0)
+        parts[axis.part] = (times[0] - hidden[0], times[1] - hidden[1])
     return parts
+
+
+def _hidden(
+    times: Sequence[Seconds],
+    products: tuple[Seconds, Seconds],
+    gradients: Seconds,
+    framework: Framework,
+    group: DeviceGroup,
+) -> tuple[Seconds, Seconds]:
+    """Return the (forward, backward) seconds of collectives next to products that nothing waits for.
+
+    A share of the time in which both run, and no more. Fused kernels run beside all products. Without them the sum of
+    the gradients of a product's input runs beside the `gradients` of its weights, in the backward pass (Megatron-LM,
+    ``LinearWithGradAccumulationAndAsyncCommunication``).
+    """
+    fused = framework.overlap_tensor if group.device.has("fp8") else 0.0
+    forward, backward = (fused * smaller(time, beside) for time, beside in zip(times, products, strict=True))
+    return forward, larger(backward, framework.overlap_tensor_backward * smaller(times[1], gradients))
 
 
 def _latency(collective: Collective, framework: Framework, group: DeviceGroup, span: Number) -> tuple[Seconds, Seconds]:

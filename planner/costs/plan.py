@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from planner.costs.crossing import Beyond, crossing
-from planner.costs.hop import StageEnd, hop_time
+from planner.costs.hop import StageEnd, blocks, hop_time, inside_node
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.stage import (
     StageTerms,
@@ -70,6 +70,8 @@ class PlanCost:
     step_overhead: Seconds
     wrap: Hop | None = None
     """From the last stage to the first one's next chunk; None if a micro-batch passes the stages once."""
+    blocking: bool = False
+    """Whether a stage waits until what it sends has arrived."""
     others: tuple[PlanCost, ...] = ()
     """Of the other kinds of pipelines."""
 
@@ -84,14 +86,27 @@ class PlanCost:
         return tuple(stage for pipeline in self.pipelines for stage in pipeline.stages)
 
     @property
+    def sends(self) -> tuple[tuple[Seconds, Seconds], ...]:
+        """(activations, gradients) that each stage waits for after it sent those of one micro-batch."""
+        if not self.blocking:
+            return ((0.0, 0.0),) * len(self.stages)
+        return tuple(
+            zip([*(hop.forward for hop in self.hops), 0.0], [0.0, *(hop.backward for hop in self.hops)], strict=True)
+        )
+
+    @property
     def passes(self) -> tuple[tuple[Seconds, Seconds], ...]:
-        """(forward, backward) of one micro-batch on every chunk, in the order of the layers."""
+        """(forward, backward) of one micro-batch on every chunk, in the order of the layers, and what blocks it."""
+        sends = self.sends * len(self.stages[0].passes)
         rounds = zip(*(stage.passes for stage in self.stages), strict=True)
-        return tuple(times for chunks in rounds for times in chunks)
+        times = [times for chunks in rounds for times in chunks]
+        return tuple((ahead + on, back + off) for (ahead, back), (on, off) in zip(times, sends, strict=True))
 
     @property
     def joints(self) -> tuple[Hop, ...]:
-        """The transfers between the chunks of `passes`."""
+        """The transfers between the chunks of `passes` that run beside them."""
+        if self.blocking:
+            return (Hop(forward=0.0, backward=0.0),) * len(self.hops)
         if self.wrap is None:
             return self.hops
         once = (*self.hops, self.wrap)
@@ -125,9 +140,6 @@ def _pipeline_cost(
     plan: Plan, exchange: _Replicas, cluster: Cluster, model: Model, job: Job, framework: Framework
 ) -> PlanCost:
     """Return the costs of the pipelines of one kind."""
-    stages = tuple(
-        _stage_cost(plan, index, exchange, cluster, model, job, framework) for index in range(plan.num_stages)
-    )
     ends = [
         StageEnd(
             group=cluster.group(stage.group),
@@ -137,6 +149,10 @@ def _pipeline_cost(
         )
         for stage in plan.stages
     ]
+    apart = not inside_node(ends[0], ends[-1], cluster)
+    stages = tuple(
+        _stage_cost(plan, end, index, exchange, model, job, framework, apart=apart) for index, end in enumerate(ends)
+    )
     hops = tuple(
         Hop(
             forward=hop_time(here, there, cluster, model, job, framework, plan.micro_batch),
@@ -145,15 +161,28 @@ def _pipeline_cost(
         for here, there in pairwise([*ends, ends[0]])
     )
     *between, around = hops
-    wrap = around if plan.virtual_stages > 1 else None
-    return PlanCost(stages=stages, hops=tuple(between), step_overhead=framework.step_overhead, wrap=wrap)
+    return PlanCost(
+        stages=stages,
+        hops=tuple(between),
+        step_overhead=framework.step_overhead,
+        wrap=around if plan.virtual_stages > 1 else None,
+        blocking=blocks(schedule(plan.schedule, plan.virtual_stages), framework),
+    )
 
 
 def _stage_cost(
-    plan: Plan, index: int, exchange: _Replicas, cluster: Cluster, model: Model, job: Job, framework: Framework
+    plan: Plan,
+    end: StageEnd,
+    index: int,
+    exchange: _Replicas,
+    model: Model,
+    job: Job,
+    framework: Framework,
+    *,
+    apart: bool,
 ) -> StageCost:
     stage = plan.stages[index]
-    group, samples = cluster.group(stage.group), plan.micro_batch // stage.split
+    group, samples = end.group, plan.micro_batch // stage.split
     beyond = exchange.beyond and replace(exchange.beyond, here=exchange.beyond.here * stage.split)
     costs = layer_costs(model, job, framework, group, stage.strategy, samples, pipelined=plan.num_stages > 1)
     terms = stage_terms(
@@ -166,6 +195,7 @@ def _stage_cost(
         first=index == 0,
         last=index == plan.num_stages - 1,
         beyond=beyond,
+        apart=apart,
     )
     listed = schedule(plan.schedule, plan.virtual_stages)
     in_flight = listed.held(index, plan.num_stages, plan.num_microbatches)

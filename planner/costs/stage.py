@@ -12,6 +12,7 @@ from functools import reduce
 from planner.costs.compute import pass_time
 from planner.costs.crossing import Beyond
 from planner.costs.exchange import Exchange, replica_exchange
+from planner.costs.hop import StageEnd
 from planner.costs.layer import LayerCost, layer_cost
 from planner.costs.measured import measured_cost
 from planner.costs.sizes import gathered_bytes
@@ -118,10 +119,12 @@ def stage_terms(
     first: bool,
     last: bool,
     beyond: Beyond | None = None,
+    apart: bool = False,
 ) -> StageTerms:
     """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`.
 
-    `num_replicas` are all copies of it that exchange gradients, those `beyond` the group included.
+    `num_replicas` are all copies of it that exchange gradients, those `beyond` the group included. `apart` says that
+    embedding and head are known to lie on several nodes; else they do where the group has several.
     """
     exchange = replica_exchange(
         costs.group,
@@ -152,7 +155,7 @@ def stage_terms(
         overlap=exchange.overlap,
         update_layer=_update_time(costs, [body], body.parameters, exchange),
         update_edge=_update_time(costs, edges, edge_parameters, exchange),
-        tied_sync=_tied_sync(costs, exchange) if first != last else 0.0,
+        tied_sync=_tied_sync(costs, exchange, num_replicas, apart=apart) if first != last else 0.0,
         weights_layer=per.weights * body.parameters,
         weights_edge=per.weights * edge_parameters,
         gradients_layer=per.gradients * body.parameters,
@@ -185,11 +188,15 @@ def _update_time(costs: LayerCosts, layers: list[LayerCost], parameters: Number,
     return pass_time(exchange.per.update * parameters, costs.group.device)
 
 
-def _tied_sync(costs: LayerCosts, exchange: Exchange) -> Seconds:
-    """Return the time [s] of the all-reduce of tied gradients between the first and the last stage."""
+def _tied_sync(costs: LayerCosts, exchange: Exchange, num_replicas: Number, *, apart: bool) -> Seconds:
+    """Return the time [s] of the all-reduce of tied gradients between the first and the last stage.
+
+    All replicas exchange at the same time and share the adapters of their nodes, as in a transfer between stages.
+    """
     group, size = costs.group, exchange.per.sent_gradients * costs.head.tied_parameters
-    across = group.inter_node.rate(group.num_nodes, size) / group.devices_per_node
-    rate = choose(group.num_nodes > 1, across, group.intra_node.rate_at(size))
+    end = StageEnd(group=group, strategy=costs.strategy, num_replicas=num_replicas)
+    across = end.node_rate(size) / end.senders
+    rate = across if apart else choose(group.num_nodes > 1, across, group.intra_node.rate_at(size))
     return size / rate
 
 

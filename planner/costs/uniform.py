@@ -23,7 +23,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model, Number
 from planner.domain.plan import Strategy
-from planner.units import Bytes, Seconds, larger, smaller
+from planner.units import Bytes, Seconds, choose, larger, smaller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,8 @@ def _terms(kind: Kind, layout: Uniform, *, first: bool, last: bool) -> StageTerm
 def _pipeline_time(kind: Kind, layout: Uniform, roles: list[tuple[StageTerms, Number, Number]]) -> Seconds:
     """Return the step [s] of 1F1B: (M - 1) tau + sum t + sum hops + sync; interleaved M tau + (sum t - max t) / v + ...
 
-    tau is the slowest stage, or the cycle through the whole pipeline where micro-batches outnumber stages.
+    tau is the busiest stage, with what it waits for after sending where that blocks it, or the cycle through the whole
+    pipeline where micro-batches outnumber stages.
     """
     full = kind.policy == "full"
     forward = [forward_time(terms, layers) for terms, layers, _ in roles]
@@ -140,12 +141,15 @@ def _pipeline_time(kind: Kind, layout: Uniform, roles: list[tuple[StageTerms, Nu
     hop = 2 * hop_time(end, end, cluster, layout.model, layout.job, layout.framework, layout.micro_batch)
     hops = (stages - 1) * hop
     slowest = larger(larger(times[0], times[2]), times[1] * (stages > 2))
+    sent = hop * layout.framework.blocking_transfers * (chunks == 1)
+    busiest = larger(larger(times[0], times[2]) + sent / 2, (times[1] + sent) * (stages > 2))
     around = (total + chunks * hops) / (2 * (stages - 1) * (chunks > 1) + 1 * (chunks > 1) + stages * (chunks == 1))
-    pace = larger(slowest, around * (layout.num_microbatches > stages))
+    pace = larger(busiest, around * (layout.num_microbatches > stages))
     syncs = [sync_time(terms, layers, back) for (terms, layers, _), back in zip(roles, backward, strict=True)]
     ahead_of_last = backward[0] + hop / 2 + inner * (middle_terms.backward_layer + full * middle_terms.replay_layer)
     sync = larger(syncs[0], larger(syncs[1] - backward[0] - hop / 2, syncs[2] - ahead_of_last - hops / 2))
-    return layout.num_microbatches * pace + (total - slowest) / chunks + hops + sync
+    beyond = choose(chunks == 1, total - pace, (total - slowest) / chunks)
+    return layout.num_microbatches * pace + beyond + hops + sync
 
 
 def _memory(kind: Kind, layout: Uniform, terms: StageTerms, layers: Number, remaining: Number) -> Parts:

@@ -156,6 +156,8 @@ class Network:
 
     measured: tuple[tuple[float, float], ...] = ()
     """(nodes, [bytes/s] per node, one direction) reached by large collectives; it replaces bandwidth and tiers."""
+    senders: tuple[tuple[float, float], ...] = ()
+    """(devices, [bytes/s] per node, one direction) that a node sends at most when so many of its devices send."""
 
     @property
     def evenness(self) -> Any:
@@ -176,6 +178,13 @@ class Network:
         for tier in self.tiers:
             bandwidth = choose(num_nodes > tier.num_nodes, smaller(bandwidth, tier.bandwidth), bandwidth)
         return saturated(bandwidth * self.efficiency, self.half_size, message)
+
+    def node_rate(self, num_nodes: Any, senders: Any, message: Bytes = LARGE) -> Any:
+        """Return the same when only `senders` devices of the node send."""
+        rate = self.rate(num_nodes, message)
+        if not self.senders:
+            return rate
+        return smaller(rate, saturated(interpolated(senders, self.senders), self.half_size, message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,10 @@ class Framework:
     hop_latency: float
     """[s] of one transfer between pipeline stages, on top of the link's."""
     overlap_tensor_backward: float
-    """[-] share of the tensor collectives of the backward pass that the weight gradients' products hide."""
+    """[-] of the time in which a tensor collective of the backward pass and a product of weight gradients both run, the
+    share that is gained."""
+    blocking_transfers: bool
+    """Whether a stage waits for what it sends, in schedules that leave nothing to be done meanwhile."""
     scattered_hops: bool
     """Whether tensor ranks send a part each between stages, and gather it behind."""
     overlap_replicated: float
@@ -112,7 +115,7 @@ class Framework:
     gradients_wait: bool
     """Whether, with a pipeline, gradients are added up whole until the last micro-batch, whatever ZeRO shards."""
     overlap_tensor: float
-    """[-] share of a tensor collective that is hidden behind the product next to it (fused kernels)."""
+    """[-] the same for a tensor collective and the product that it is fused with, both ways."""
     step_overhead: float
     """[s] of every step outside of the model: data, logging, host synchronisation."""
     keeps_gathered: bool

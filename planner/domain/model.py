@@ -48,6 +48,8 @@ class Matmul:
     n: Number
     k: Number
     count: Number = 1
+    cut: bool = False
+    """Whether tensor ranks compute parts of the output from the whole input, whose gradients they have to add up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ class Head:
         projection = self.vocabulary * (self.hidden + (1 if self.bias else 0)) / split
         dense = (Matmul(tokens, self.hidden, self.hidden, self.num_dense),) if self.num_dense else ()
         return Work(
-            matmuls=(*dense, Matmul(tokens, self.vocabulary / split, self.hidden)),
+            matmuls=(*dense, Matmul(tokens, self.vocabulary / split, self.hidden, cut=True)),
             norm_bytes=2 * tokens * self.hidden * size / shard.norm_split,
             logits=tokens * self.vocabulary / split,
             block_output=tokens * self.hidden * size,

@@ -99,9 +99,9 @@ class TransformerLayer:
         hidden, query, keys_values = self.hidden, self.query_size / split, 2 * self.kv_size / split
         rows = tokens * (self.num_heads / split)
         matmuls = (
-            Matmul(tokens, query + keys_values, hidden),
+            Matmul(tokens, query + keys_values, hidden, cut=True),
             Matmul(tokens, hidden, query),
-            Matmul(tokens, self.up_size / split, hidden),
+            Matmul(tokens, self.up_size / split, hidden, cut=True),
             Matmul(tokens, hidden, self.ffn / split),
         )
         passes = (5 if self.gated else 3) * self.ffn + (6 if self.gated else 4) * self.query_size

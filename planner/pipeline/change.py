@@ -51,7 +51,7 @@ def repaired(
     if runs_on is not None and refusals(plan, runs_on, cluster):
         return None
     costs = plan_cost(plan, cluster, model, job, framework_on(cluster, job.framework))
-    if run_checks(replace(context, stages=costs.stages)):
+    if run_checks(replace(context, stages=costs.all_stages)):
         return None
     prediction = predict(plan, costs, cluster, model, job)
     fullest = max(prediction.stages, key=lambda stage: stage.peak_memory / stage.memory_limit)

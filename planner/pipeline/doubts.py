@@ -28,7 +28,7 @@ def doubts(
 
 def chips(plan: Plan, cluster: Cluster) -> tuple[str, ...]:
     """Return the chips that a plan uses, each once, in the order of its stages."""
-    return tuple(dict.fromkeys(chip(cluster.group(stage.group).device.name) for stage in plan.stages))
+    return tuple(dict.fromkeys(chip(cluster.group(stage.group).device.name) for stage in plan.all_stages))
 
 
 def _unmeasured(plan: Plan, cluster: Cluster, job: Job, measured: tuple[MeasuredRuns, ...]) -> list[str]:
@@ -54,9 +54,9 @@ def _width(precision: str) -> str:
 def _unreliable(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[str]:
     """Return what runs of the same kind were often far off for."""
     found = []
-    if any(stage.strategy.degree("tp") > cluster.group(stage.group).devices_per_node for stage in plan.stages):
+    if any(stage.strategy.degree("tp") > cluster.group(stage.group).devices_per_node for stage in plan.all_stages):
         found.append("tensor ranks on several nodes")
-    context = max(stage.strategy.degree("cp") for stage in plan.stages)
+    context = max(stage.strategy.degree("cp") for stage in plan.all_stages)
     if context >= CONTEXT_RANKS:
         found.append(f"cp {context}: from {CONTEXT_RANKS} on little is measured")
     if plan.num_devices > DEVICES_MOST:

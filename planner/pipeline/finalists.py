@@ -27,17 +27,21 @@ class Finalist:
     @property
     def shape(self) -> tuple[object, ...]:
         """What a reader would call the same layout."""
-        plan = self.plan
-        widths = tuple(sorted({(stage.group, stage.strategy) for stage in plan.stages}, key=str))
-        return (
-            plan.num_stages,
-            plan.num_replicas,
-            plan.micro_batch,
-            plan.zero_stage,
-            plan.schedule,
-            plan.virtual_stages,
-            widths,
-        )
+        return tuple(_shape(pipeline) for pipeline in self.plan.pipelines)
+
+
+def _shape(plan: Plan) -> tuple[object, ...]:
+    """Return the same of one kind of pipeline."""
+    widths = tuple(sorted({(stage.group, stage.strategy, stage.split) for stage in plan.stages}, key=str))
+    return (
+        plan.num_stages,
+        plan.num_replicas,
+        plan.micro_batch,
+        plan.zero_stage,
+        plan.schedule,
+        plan.virtual_stages,
+        widths,
+    )
 
 
 def choose(finalists: Sequence[Finalist], bound: float, gap: float) -> Finalist:
@@ -78,4 +82,4 @@ def _comparable(finalist: Finalist, beside: Finalist) -> dict[str, float]:
 
 def _slowest_group(finalist: Finalist) -> str:
     stages = finalist.prediction.stages
-    return finalist.plan.stages[max(range(len(stages)), key=lambda index: stages[index].time)].group
+    return finalist.plan.all_stages[max(range(len(stages)), key=lambda index: stages[index].time)].group

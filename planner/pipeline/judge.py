@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.checks import Context, refusals, run_checks
@@ -37,7 +38,7 @@ def predict_plan(plan: Plan, cluster: Cluster, model: Model, job: Job) -> tuple[
     if unpriceable:
         raise SpecError(unpriceable)
     costs = plan_cost(plan, cluster, model, job, framework_on(cluster, job.framework))
-    problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
+    problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.all_stages))
     return with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, model, job), problems
 
 
@@ -74,12 +75,16 @@ def placed(file: PlanFile, cluster: Cluster | None) -> tuple[Plan, Cluster]:
 def _moved(plan: Plan, old: Cluster, new: Cluster) -> Plan:
     """Return the plan on another cluster: groups of the same place stand for one another where names differ."""
     names = {group.name for group in new.groups}
-    if len(old.groups) != len(new.groups) or all(stage.group in names for stage in plan.stages):
+    if len(old.groups) != len(new.groups) or all(stage.group in names for stage in plan.all_stages):
         return plan
     places = {before.name: after.name for before, after in zip(old.groups, new.groups, strict=True)}
-    return replace(
-        plan, stages=tuple(replace(stage, group=places.get(stage.group, stage.group)) for stage in plan.stages)
-    )
+    return _renamed(replace(plan, other_pipelines=tuple(_renamed(one, places) for one in plan.other_pipelines)), places)
+
+
+def _renamed(plan: Plan, places: Mapping[str, str]) -> Plan:
+    """Return the plan with the stages of its first kind on the groups that stand for theirs."""
+    stages = (replace(stage, group=places.get(stage.group, stage.group)) for stage in plan.stages)
+    return replace(plan, stages=tuple(stages))
 
 
 def runs_on(plan: Plan, cluster: Cluster) -> tuple[str, ...]:

@@ -30,9 +30,9 @@ def find_repairs(plan: Plan, cluster: Cluster, model: Model, job: Job, predictio
     """Return changes with which `plan` fits, the fastest per token first, those that need other devices last.
 
     Of each kind the mildest that suffices is taken. What the job's framework can run it can run after the change.
-    Nothing is returned for a plan that fits.
+    Nothing is returned for a plan that fits, nor for pipelines of several kinds.
     """
-    if prediction.fits:
+    if prediction.fits or plan.other_pipelines:
         return ()
     framework = find_framework(job.target or job.framework)
     runs_on = None if refusals(plan, framework, cluster) else framework

@@ -26,10 +26,12 @@ from planner.units import NANOSECOND
 
 if TYPE_CHECKING:
     from planner.candidates import Space
-    from planner.program import Result
+    from planner.program import Result, UnlikeResult
 
 NUM_FINALISTS = 12
 NUM_ALTERNATIVES = 5
+LEAST_TIME = 0.01
+"""[s] that the second of two searches has at least."""
 EXACT = 1e-6
 """[-] gap below which a plan is called optimal."""
 
@@ -48,10 +50,10 @@ def make_plan(
     """
     framework = framework_on(cluster, job.framework)
     target = find_framework(job.target) if job.target else None
-    if unlike := other_profiles(cluster.groups, model, job):
-        raise SpecError(unlike)
+    if measured_otherwise := other_profiles(cluster.groups, model, job):
+        raise SpecError(measured_otherwise)
     try:
-        space, result = search(cluster, model, job, framework, target, reporter)
+        space, result, unlike = search(cluster, model, job, framework, target, reporter)
     except NoFeasiblePlan as error:
         if job.time_limit > 0:
             raise
@@ -60,13 +62,13 @@ def make_plan(
         except KeyboardInterrupt:
             explained = error  # that nothing fits is proved already
         raise explained from None
-    finalists = _finalists(space, result, cluster, model, job, framework)
-    bound = result.lower_bound * NANOSECOND + framework.step_overhead
+    finalists = _finalists(space, result, unlike, cluster, model, job, framework)
+    bound = min(result.lower_bound, unlike.lower_bound) * NANOSECOND + framework.step_overhead
     chosen = choose(finalists, bound, job.gap)
     certificate = Certificate(
         objective=chosen.objective,
         lower_bound=min(bound, chosen.objective),
-        replay_lower_bound=result.replay_bound * NANOSECOND + framework.step_overhead,
+        replay_lower_bound=min(result.replay_bound, unlike.replay_bound) * NANOSECOND + framework.step_overhead,
     )
     shapes = {finalist.shape: finalist for finalist in reversed(finalists) if finalist.shape != chosen.shape}
     others = sorted(shapes.values(), key=lambda other: other.prediction.step_time)[:NUM_ALTERNATIVES]
@@ -74,7 +76,7 @@ def make_plan(
         plan=chosen.plan,
         prediction=chosen.prediction,
         certificate=certificate,
-        search=_report(result, space, certificate.gap),
+        search=_report(result, unlike, space, certificate.gap),
         alternatives=tuple(
             Alternative(
                 plan=other.plan,
@@ -87,11 +89,13 @@ def make_plan(
         references=find_references(
             cluster,
             model,
-            replace(job, time_limit=max(0.0, job.time_limit - result.seconds)),
+            replace(job, time_limit=max(0.0, job.time_limit - _seconds(result, unlike))),
             framework,
             target,
             reporter,
-            full=references and not result.stopped and not 0 < job.time_limit <= result.seconds,
+            full=references
+            and not (result.stopped or unlike.stopped)
+            and not 0 < job.time_limit <= _seconds(result, unlike),
         ),
     )
 
@@ -103,8 +107,10 @@ def search(
     framework: Framework,
     target: Framework | None,
     reporter: Reporter | None = None,
-) -> tuple[Space, Result]:
-    """Search the plans of a job; the result holds at least one plan.
+    *,
+    equal: bool = False,
+) -> tuple[Space, Result, UnlikeResult]:
+    """Search the plans of a job, those with `equal` replicas first or alone; the results hold at least one plan.
 
     Raises:
         NoFeasiblePlan: proved that there is none.
@@ -113,18 +119,29 @@ def search(
 
     """
     from planner.candidates import find_space
-    from planner.program import Search
+    from planner.program import Search, UnlikeResult, UnlikeSearch
 
     space = find_space(cluster, model, job, framework, target)
     result = Search(space, job.gap, job.time_limit, reporter).run()
-    if not result.found:
-        if result.stopped == "interrupted":
+    left = max(LEAST_TIME, job.time_limit - result.seconds) if job.time_limit > 0 else 0.0
+    best = min((found.objective for found in result.found), default=float("inf"))
+    unlike = UnlikeResult()
+    if not equal:
+        others = UnlikeSearch(space, job.gap, best, left, reporter)
+        unlike = others.unsearched() if result.stopped else others.run()
+    if not result.found and not unlike.found:
+        stopped = result.stopped or unlike.stopped
+        if stopped == "interrupted":
             raise KeyboardInterrupt
-        if result.stopped == "time_limit":
+        if stopped == "time_limit":
             message = f"no plan was found in {job.time_limit:g} s; one may exist"
-            raise NoPlanInTime(message, result.lower_bound * NANOSECOND)
+            raise NoPlanInTime(message, min(result.lower_bound, unlike.lower_bound) * NANOSECOND)
         raise NoFeasiblePlan(_nothing(space, result), _rejections(space, result))
-    return space, result
+    return space, result, unlike
+
+
+def _seconds(result: Result, unlike: UnlikeResult) -> float:
+    return result.seconds + unlike.seconds
 
 
 def _nothing(space: Space, result: Result) -> str:
@@ -155,32 +172,40 @@ def _rejections(space: Space, result: Result) -> dict[str, int]:
 
 
 def _finalists(
-    space: Space, result: Result, cluster: Cluster, model: Model, job: Job, framework: Framework
+    space: Space,
+    result: Result,
+    unlike: UnlikeResult,
+    cluster: Cluster,
+    model: Model,
+    job: Job,
+    framework: Framework,
 ) -> list[Finalist]:
     """Replay the best plans of the program, each shape once; a plan of the program always passes the checks."""
-    from planner.program import decode
+    from planner.program import decode, decode_unlike
 
+    found = [*((one.objective, decode(space, one)) for one in result.found[: 2 * NUM_FINALISTS])]
+    found += [(one.objective, decode_unlike(space, one)) for one in unlike.found[:NUM_FINALISTS]]
     plans: dict[Plan, float] = {}
-    for found in result.found:
-        if len(plans) == NUM_FINALISTS:
-            break
-        plans.setdefault(decode(space, found), found.objective * NANOSECOND + framework.step_overhead)
+    for objective, plan in sorted(found, key=lambda pair: pair[0]):
+        if len(plans) < NUM_FINALISTS:
+            plans.setdefault(plan, objective * NANOSECOND + framework.step_overhead)
     finalists = []
-    for plan, objective in plans.items():
+    for plan, seconds in plans.items():
         costs = plan_cost(plan, cluster, model, job, framework)
-        problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.stages))
+        problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.all_stages))
         assert not problems, f"the program made a plan that breaks a rule: {problems[0]}; {plan}"
         prediction = with_confidence(predict(plan, costs, cluster, model, job), plan, cluster, model, job)
-        finalists.append(Finalist(plan=plan, objective=objective, prediction=prediction))
+        finalists.append(Finalist(plan=plan, objective=seconds, prediction=prediction))
     return sorted(finalists, key=lambda finalist: finalist.prediction.step_time)
 
 
-def _report(result: Result, space: Space, gap: float) -> SearchReport:
+def _report(result: Result, unlike: UnlikeResult, space: Space, gap: float) -> SearchReport:
+    subproblems = result.subproblems + unlike.nodes
     return SearchReport(
-        status=result.stopped or ("optimal" if gap <= EXACT else "within_gap"),
-        seconds=result.seconds,
-        subproblems=result.subproblems,
-        pruned=result.subproblems - result.solved - (result.open if result.stopped else 0),
+        status=result.stopped or unlike.stopped or ("optimal" if gap <= EXACT else "within_gap"),
+        seconds=_seconds(result, unlike),
+        subproblems=subproblems,
+        pruned=subproblems - result.solved - (result.open if result.stopped else 0),
         solved=result.solved,
         rejections=tuple(sorted(_rejections(space, result).items())),
     )

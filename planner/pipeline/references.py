@@ -7,11 +7,12 @@ from dataclasses import replace
 from planner.costs.compute import half_peak, matmul_peak
 from planner.domain.cluster import Cluster, DeviceGroup, Link, Network
 from planner.domain.framework import Framework
-from planner.domain.job import Job
+from planner.domain.job import EQUAL, Job
 from planner.domain.model import Model
 from planner.domain.prediction import References
 from planner.domain.progress import Reporter
 from planner.errors import NoFeasiblePlan, NoPlanInTime
+from planner.specs.constraints import parse_constraint
 from planner.units import NANOSECOND
 
 FREE = 1e30
@@ -40,7 +41,8 @@ def find_references(
         free = replace(job, constraints=())
         try:
             homogeneous, kind = _homogeneous(cluster, model, free, framework, target, reporter)
-            ideal = _bound(_ideal(cluster), model, free, _free_framework(framework), None, reporter)
+            equal = replace(free, constraints=(parse_constraint(f"replicas = {EQUAL}"),))
+            ideal = _bound(_ideal(cluster), model, equal, _free_framework(framework), None, reporter)
             ceiling = homogeneous / ideal
         except (NoPlanInTime, KeyboardInterrupt):
             homogeneous, kind, ceiling = 0.0, "", 0.0
@@ -90,8 +92,8 @@ def _bound(
     """Return the proved lower bound [s] on the step time on `cluster`."""
     from planner.pipeline.plan import search
 
-    _, result = search(cluster, model, job, framework, target, reporter)
-    return result.lower_bound * NANOSECOND + framework.step_overhead
+    _, result, unlike = search(cluster, model, job, framework, target, reporter)
+    return min(result.lower_bound, unlike.lower_bound) * NANOSECOND + framework.step_overhead
 
 
 def _ideal(cluster: Cluster) -> Cluster:

@@ -57,7 +57,7 @@ def _rough_plan(
     from planner.program import decode
 
     try:
-        space, result = search(cluster, model, job, framework, target)
+        space, result, _ = search(cluster, model, job, framework, target, equal=True)
     except (NoFeasiblePlan, NoPlanInTime):
         return None
     return decode(space, result.found[0])

@@ -54,7 +54,7 @@ def smallest_bottleneck(sub: Subproblem, low: float, high: float) -> tuple[float
 
 def decide(sub: Subproblem, limit: float) -> tuple[bool, Assignment | None]:
     """Tell whether C(limit) has a solution (or is undecided); the assignment is one, its layers trimmed to L."""
-    most = most_layers(sub.positions.time, limit)
+    most = most_layers(sub.busy, limit)
     if most.max(axis=1).min() == 0 or most.max(axis=1).sum() < sub.num_layers:
         return False, None
     kinds, member = np.unique(most, axis=0, return_inverse=True)

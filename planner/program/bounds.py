@@ -62,10 +62,10 @@ class Bounder:
     def __init__(self, sub: Subproblem, prices: Floats) -> None:
         """Prepare the columns' costs; `prices` (row,) [ns] are where the search for the best multipliers starts."""
         self.sub = sub
-        self.time = sub.positions.time
+        self.time = sub.busy
         self.layers = np.arange(1, self.time.shape[2] + 1)
-        self.fits = self.time < NEVER
-        cost = self.time.astype(float)
+        self.fits = sub.positions.time < NEVER
+        cost = sub.positions.time.astype(float)
         cost[0] += sub.positions.sync[0]
         if sub.num_stages > 1:
             both = (sub.hops[0] + sub.hops[1]).astype(float)
@@ -144,7 +144,7 @@ class Bounder:
         run = -(-(sub.num_stages - spare) // (spare + 1))
         last = np.take_along_axis(self.time, (full - 1)[:, None, None], axis=2)[:, :, 0]
         sums = np.concatenate([[0], np.cumsum(np.where(most == full[:, None], last, NEVER).min(axis=1))])
-        hops = int((sub.hops[0] + sub.hops[1]).min()) * (run - 1)
+        hops = 0 if sub.blocking else int((sub.hops[0] + sub.hops[1]).min()) * (run - 1)
         weights = np.array([held[s] - held[s + run - 1] + 1 for s in range(sub.num_stages - run + 1)])
         return float(((sums[run:] - sums[:-run] + hops) / weights).min()) * ROUNDING
 

@@ -69,10 +69,14 @@ def joint_choices(variables: Variables) -> None:
 
 
 def stage_pace(variables: Variables) -> None:
-    """tau_l >= sum of the parts of stage s that lane l paces, for every lane and stage."""
+    """tau_l >= sum of the parts of stage s that lane l paces, for every lane and stage.
+
+    Where transfers block, x_s is part of the forward pass and y_{s-1} of the backward pass.
+    """
     for lane, tau in zip(variables.sub.family.schedule.lanes, variables.lanes, strict=True):
         for position in range(variables.sub.num_stages):
-            variables.model.add(tau >= sum(variables.amount(position, part) for part in lane))
+            sent = variables.sends(position)
+            variables.model.add(tau >= sum(variables.amount(position, part) + sent[part] for part in lane))
 
 
 def link_pace(variables: Variables) -> None:
@@ -88,6 +92,7 @@ def cycle_pace(variables: Variables) -> None:
 
     Linear in P with u_e = the largest excess of a cycle that ends at e:
     u_e >= t_e - tau;  u_e >= u_{e-1} + x_{e-1} + y_{e-1} + t_e - (w_{e-1} - w_e) tau;  u_e <= 0.
+    Where transfers block, t_e + x_e + y_{e-1} takes the place of t_e and of the transfers.
     """
     sub, model = variables.sub, variables.model
     held = sub.in_flight
@@ -96,11 +101,12 @@ def cycle_pace(variables: Variables) -> None:
         if held[position] >= sub.num_passes:
             continue
         excess = model.new_int_var(-(sub.num_stages + 1) * variables.pace, 0, "")
-        model.add(excess >= variables.amount(position, "time") - variables.tau)
+        busy = variables.amount(position, "time") + sum(variables.sends(position).values())
+        model.add(excess >= busy - variables.tau)
         if previous is not None:
-            hops = variables.hop(position - 1, 0) + variables.hop(position - 1, 1)
+            hops = 0 if sub.blocking else variables.hop(position - 1, 0) + variables.hop(position - 1, 1)
             grown = (held[position - 1] - held[position]) * variables.tau
-            model.add(excess >= previous + hops + variables.amount(position, "time") - grown)
+            model.add(excess >= previous + hops + busy - grown)
         previous = excess
 
 

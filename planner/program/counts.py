@@ -43,7 +43,7 @@ def counted_bound(
 
     """
     model = cp_model.CpModel()
-    columns = _columns(model, sub, np.where(slack_fits & (sub.positions.time <= end), cost, np.inf))
+    columns = _columns(model, sub, np.where(slack_fits & (sub.busy <= end), cost, np.inf))
     if len(columns) > COLUMNS_MAX:
         return -np.inf
     model.add(weighted((column.layers, column.count) for column in columns) == sub.num_layers)
@@ -87,7 +87,7 @@ def _columns(model: cp_model.CpModel, sub: Subproblem, cost: NDArray[np.float64]
         taken = []
         for index in np.flatnonzero(np.isfinite(row)).tolist():
             choice, layer = divmod(index, cost.shape[2])
-            time = int(sub.positions.time[position, choice, layer])
+            time = int(sub.busy[position, choice, layer])
             count = model.new_int_var(0, size, "")
             taken.append(_Column(count=count, choice=choice, layers=layer + 1, time=time, cost=floor(row[index])))
         model.add(sum(column.count for column in taken) == size)
@@ -100,7 +100,7 @@ def heavy_paces(sub: Subproblem, start: float) -> list[int]:
     held, stages = sub.in_flight, sub.num_stages
     if held[0] >= sub.num_passes or stages == 1:
         return [floor(start)] * (stages + 1)
-    hop = int((sub.hops[0] + sub.hops[1]).min())
+    hop = 0 if sub.blocking else int((sub.hops[0] + sub.hops[1]).min())
     paces = []
     for heavy in range(stages + 1):
         run = -(-heavy // (stages - heavy + 1))

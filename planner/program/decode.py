@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.candidates import BASE_POLICIES, Space
 from planner.domain.plan import Plan, Stage
 from planner.program.search import Found
+from planner.program.unlike import UnlikeFound
 
 
 def decode(space: Space, found: Found) -> Plan:
@@ -41,3 +44,14 @@ def decode(space: Space, found: Found) -> Plan:
         virtual_stages=chunks,
         short_replicas=family.short_replicas,
     )
+
+
+def decode_unlike(space: Space, found: UnlikeFound) -> Plan:
+    """Return the plan that the kinds of pipelines of several groups make up."""
+    pipelines = []
+    for priced, share in found.parts:
+        alone = decode(space, Found(sub=priced.sub, assignment=priced.assignment, objective=priced.objective))
+        short = share.most * share.replicas - share.microbatches
+        pipelines.append(replace(alone, num_replicas=share.replicas, num_microbatches=share.most, short_replicas=short))
+    first, *others = pipelines
+    return replace(first, other_pipelines=tuple(others))

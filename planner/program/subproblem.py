@@ -8,6 +8,9 @@ time of the forward and backward transfer to the next stage; w_s: passes in flig
     tau >= (sum_{s..e} t_j + sum_{s..e-1} (x_j + y_j)) / (w_s - w_e + 1)        for every s <= e with w_s < M
     step = (M - 1) tau + sum_s t_s + sum_s (x_s + y_s) + max_s (sync_s - sum_{j<s} (b_j + y_j))
 
+Where transfers block the stage that sends (1F1B), t_s + x_s + y_{s-1} takes the place of t_s and of the transfers in
+the bounds on tau: a cycle from s to e also waits for x_e and y_{s-1}.
+
 Where a stage has v chunks, a pass is of one chunk, M v takes the place of M, n counts slices of v layers, and with X, Y
 from the last position to the first, and d_e what embedding or head add to one chunk beyond the mean,
 
@@ -26,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates import NEVER, Family, Positions, Slots, Space, Table
+from planner.costs.hop import blocks
 from planner.program.packing import first_fit
 
 Ticks = NDArray[np.int64]
@@ -51,6 +55,8 @@ class Subproblem:
     """Arrays over (position, choice, n - 1)."""
     hops: Ticks
     """(2, choice, choice)"""
+    blocking: bool
+    """Whether a stage waits until what it sends has arrived."""
     usage: NDArray[np.int64]
     """(row, choice) devices that a stage of one replica takes from each limit."""
     capacity: NDArray[np.int64]
@@ -85,6 +91,17 @@ class Subproblem:
         schedule, stages = self.family.schedule, self.num_stages
         return tuple(schedule.in_flight(s, stages, self.family.num_microbatches) for s in range(stages))
 
+    @cached_property
+    def busy(self) -> Ticks:
+        """(position, choice, n - 1) [ns] that a pass each way keeps a stage busy at least: with its cheapest sends."""
+        if not self.blocking or self.num_stages == 1:
+            return self.positions.time
+        sends = np.zeros((self.num_stages, self.num_choices), dtype=np.int64)
+        sends[:-1] += self.hops[0].min(axis=1)
+        sends[1:] += self.hops[1].min(axis=0)
+        busy: Ticks = np.minimum(self.positions.time + sends[:, :, None], NEVER)
+        return busy
+
     @property
     def rounding(self) -> int:
         """[ns] by which rounding the prices up may have raised the objective."""
@@ -102,6 +119,7 @@ def build_subproblem(space: Space, table: Table, num_stages: int, limit: float =
         num_layers=table.num_layers,
         positions=table.positions(num_stages, limit),
         hops=table.hops if num_stages > 1 else np.zeros((2, len(indices), len(indices)), dtype=np.int64),
+        blocking=blocks(table.family.schedule, space.framework),
         usage=space.usage[:, indices],
         capacity=space.capacity // replicas,
         least=-(-space.least // replicas),
@@ -198,12 +216,17 @@ def _uneven_paces(sub: Subproblem, choices: NDArray[np.int64], time: Ticks) -> T
 
 def bottlenecks(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, back: Ticks) -> Ticks:
     """Return (K,) tau [ns], rounded up, of K assignments' times over (K, position) and (K, joint)."""
+    none = np.zeros((len(forward), 1), dtype=np.int64)
+    if sub.blocking:
+        forward = forward + np.concatenate([ahead, none], axis=1)
+        backward = backward + np.concatenate([none, back], axis=1)
+        ahead, back = np.zeros_like(ahead), np.zeros_like(back)
     parts, links = {"forward": forward, "backward": backward}, {"forward": ahead, "backward": back}
     paced = np.zeros(len(forward), dtype=np.int64)
     for lane in sub.family.schedule.lanes:
         stage = sum((parts[part] for part in lane), start=np.zeros_like(forward)).max(axis=1)
         paced += np.maximum.reduce([stage, *(links[part].max(axis=1, initial=0) for part in lane)])
-    held, none = np.array(sub.in_flight), np.zeros((len(forward), 1), dtype=np.int64)
+    held = np.array(sub.in_flight)
     time = np.concatenate([none, np.cumsum(forward + backward, axis=1)], axis=1)
     hops = np.concatenate([none, np.cumsum(ahead + back, axis=1)], axis=1)
     for start in np.flatnonzero(held < sub.num_passes).tolist():

@@ -88,6 +88,14 @@ class Variables:
             return int(table[pairs[0]])
         return weighted((table[pair], self.joints[(position, *pair)]) for pair in pairs)
 
+    def sends(self, position: int) -> dict[str, Linear]:
+        """Return the time [ns] that a position waits for what it sends, ``forward`` and ``backward``."""
+        last = self.sub.num_stages - 1
+        return {
+            "forward": self.hop(position, 0) if self.sub.blocking and position < last else 0,
+            "backward": self.hop(position - 1, 1) if self.sub.blocking and position else 0,
+        }
+
     def turn(self) -> Linear:
         """Return the time [ns] of a pass of every position each way with all transfers, that from last to first too."""
         stages = sum(self.amount(position, "time") for position in range(self.sub.num_stages))

@@ -96,16 +96,7 @@ def explain_text(
 def binding(plan: Plan, prediction: Prediction) -> list[str]:
     """Return sentences on what keeps the plan from being faster."""
     stages = prediction.stages
-    texts = []
-    slowest = max(range(len(stages)), key=lambda index: stages[index].time)
-    mean = sum(stage.time for stage in stages) / len(stages)
-    if len(stages) > 1 and stages[slowest].time > mean * (1 + EVEN):
-        texts.append(
-            f"stage {slowest} on {plan.stages[slowest].group} is the bottleneck: {seconds(stages[slowest].time)} for a "
-            f"micro-batch, {percent(stages[slowest].time / mean - 1)} more than the mean of the stages"
-        )
-    elif len(stages) > 1:
-        texts.append(f"no single stage: all take {seconds(mean)} for a micro-batch within {percent(EVEN)}")
+    texts = [_pace(plan, prediction)] if len(plan.all_stages) > 1 else []
     full = [index for index, stage in enumerate(stages) if stage.peak_memory > TIGHT * stage.memory_limit]
     if full:
         fullest = max(full, key=lambda index: stages[index].peak_memory / stages[index].memory_limit)
@@ -119,7 +110,7 @@ def binding(plan: Plan, prediction: Prediction) -> list[str]:
         share = max(stage.peak_memory / stage.memory_limit for stage in stages)
         texts.append(f"not memory: the fullest stage fills {percent(share)} of its limit")
     filling = (plan.num_stages - 1) / plan.virtual_stages
-    if prediction.bubble_fraction > 0.1:
+    if prediction.bubble_fraction > 0.1 and not plan.other_pipelines:
         texts.append(
             f"stages idle {percent(prediction.bubble_fraction)} of the time; filling and draining "
             f"{plural(plan.num_stages, 'stage')} with {plan.num_microbatches} micro-batches alone costs "
@@ -128,6 +119,36 @@ def binding(plan: Plan, prediction: Prediction) -> list[str]:
     name, time = max(prediction.time, key=lambda item: item[1])
     texts.append(f"{words(name)} takes the most time, {percent(time / prediction.step_time)} of the step")
     return texts
+
+
+def _pace(plan: Plan, prediction: Prediction) -> str:
+    """Return which stage the others wait for; where pipelines are of several kinds, what each kind takes."""
+    stages = prediction.stages
+    if plan.other_pipelines:
+        return _paces(plan, prediction)
+    slowest = max(range(len(stages)), key=lambda index: stages[index].time)
+    mean = sum(stage.time for stage in stages) / len(stages)
+    if stages[slowest].time > mean * (1 + EVEN):
+        return (
+            f"stage {slowest} on {plan.stages[slowest].group} is the bottleneck: {seconds(stages[slowest].time)} for a "
+            f"micro-batch, {percent(stages[slowest].time / mean - 1)} more than the mean of the stages"
+        )
+    return f"no single stage: all take {seconds(mean)} for a micro-batch within {percent(EVEN)}"
+
+
+def _paces(plan: Plan, prediction: Prediction) -> str:
+    """Return how long the slowest stage of each kind works, and why there are several kinds."""
+    texts, start = [], 0
+    for kind, pipeline in enumerate(plan.pipelines):
+        own = prediction.stages[start : start + pipeline.num_stages]
+        start += pipeline.num_stages
+        busy = pipeline.num_microbatches * max(stage.time for stage in own)
+        share = percent(pipeline.samples / plan.global_batch)
+        texts.append(f"pipelines {kind} on {pipeline.stages[0].group} work {seconds(busy)} on {share} of the samples")
+    return (
+        f"each group works at its own pace: {', '.join(texts)}; they meet at the exchange of gradients, weighted by"
+        " samples, and none waits for another's stages (--why-not 'replicas = equal' tells what equal ones would take)"
+    )
 
 
 def _searched(plan: Plan, prediction: Prediction, found: Outcome, width: int) -> list[str]:

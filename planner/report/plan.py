@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
@@ -14,7 +14,7 @@ from planner.report.figures import count, days, percent, plural, seconds, short,
 from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
 from planner.report.pressure import warning_lines
-from planner.report.stages import axes, degrees, stage_table
+from planner.report.stages import axes, degrees, has_splits, stage_table
 
 RUNNERS_UP = 5
 """Alternatives that are shown."""
@@ -73,21 +73,36 @@ def plan_text(
 
 
 def decision(plan: Plan) -> str:
-    """Return what was decided, in one line for `labelled`."""
+    """Return what was decided, in one line for `labelled`; what kinds of pipelines differ in is told kind by kind."""
+    kinds = plan.pipelines
     return ", ".join(
         joined(part)
         for part in [
-            f"pp {plan.num_stages}",
+            f"pp {_each(one.num_stages for one in kinds)}",
             *([f"vpp {plan.virtual_stages}"] if plan.virtual_stages > 1 else []),
-            f"dp {plan.num_replicas}",
+            f"dp {' + '.join(str(one.num_replicas) for one in kinds)}",
             *(f"{axis} {degrees(plan, axis)}" for axis in axes(plan)),
-            f"micro-batch {plan.micro_batch}",
-            f"{plan.num_microbatches:,} micro-batch{'' if plan.num_microbatches == 1 else 'es'} a step",
+            *([f"split {_each(stage.split for stage in plan.all_stages)}"] if has_splits(plan) else []),
+            f"micro-batch {_each(one.micro_batch for one in kinds)}",
+            _microbatches(kinds),
             f"ZeRO {plan.zero_stage}",
             plan.schedule,
             plural(plan.num_devices, "device"),
         ]
     )
+
+
+def _each(values: Iterable[int]) -> str:
+    """Return each value once."""
+    return "/".join(dict.fromkeys(f"{value:,}" for value in values))
+
+
+def _microbatches(kinds: Sequence[Plan]) -> str:
+    """Return the micro-batches of a step, and how many replicas work on one less."""
+    numbers = _each(one.num_microbatches for one in kinds)
+    short = sum(one.short_replicas for one in kinds)
+    less = f" (one less in {plural(short, 'replica')})" if short else ""
+    return f"{numbers} micro-batch{'' if numbers == '1' else 'es'} a step{less}"
 
 
 def speed(prediction: Prediction) -> str:
@@ -146,7 +161,7 @@ def idle_lines(plan: Plan, cluster: Cluster, job: Job, width: int = WIDTH, *, se
     """Return the devices that the plan leaves idle, and why."""
     idle: dict[str, list[str]] = {}
     for group in cluster.groups:
-        blocks = [plan.num_replicas * stage.strategy.num_devices for stage in plan.stages if stage.group == group.name]
+        blocks = [devices for name, devices in plan.devices if name == group.name]
         left = group.num_devices - sum(blocks)
         if left <= 0:
             continue
@@ -171,9 +186,8 @@ def idle_lines(plan: Plan, cluster: Cluster, job: Job, width: int = WIDTH, *, se
 def training_lines(plan: Plan, prediction: Prediction, cluster: Cluster, job: Job, width: int = WIDTH) -> list[str]:
     """Return days and cost of the whole training, as far as they are known."""
     prices = {group.name: group.price_per_device_hour for group in cluster.groups}
-    used = [(stage.group, plan.num_replicas * stage.strategy.num_devices) for stage in plan.stages]
-    hourly = sum(number * prices.get(group, 0.0) for group, number in used)
-    priced = hourly > 0 and all(prices.get(group, 0.0) > 0 for group, _ in used)
+    hourly = sum(number * prices.get(group, 0.0) for group, number in plan.devices)
+    priced = hourly > 0 and all(prices.get(group, 0.0) > 0 for group, _ in plan.devices)
     if not job.total_tokens:
         per_token = hourly / 3600 / prediction.tokens_per_second
         text = f"{per_token * 1e9:,.2f} for 10^9 tokens, at the prices given for the devices in use"
@@ -221,13 +235,13 @@ def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
 
 def _runner_up(one: Alternative, best: float, cut: Sequence[str], *, chunked: bool) -> list[str]:
     """Return the cells of a row; that of the chunks is empty where no plan has several."""
-    plan = one.plan
+    plan, kinds = one.plan, one.plan.pipelines
     return [
-        str(plan.num_stages),
+        _each(kind.num_stages for kind in kinds),
         str(plan.virtual_stages) if chunked else "",
-        str(plan.num_replicas),
+        "+".join(str(kind.num_replicas) for kind in kinds),
         *(degrees(one.plan, axis) for axis in cut),
-        str(plan.micro_batch),
+        _each(kind.micro_batch for kind in kinds),
         str(plan.zero_stage),
         seconds(one.prediction.step_time),
         f"{one.prediction.step_time / best - 1:+.1%}",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.domain.cluster import Cluster
 from planner.domain.plan import CP_COMM_TYPES, Plan, Stage
 from planner.domain.prediction import Prediction, StagePrediction
-from planner.report.figures import count, gib, milliseconds
+from planner.report.figures import count, gib, milliseconds, plural
 from planner.report.layout import WIDTH, bar, cut, table
 
 CELLS = range(4, 11)
@@ -36,9 +36,25 @@ class Run:
 
 
 def runs(plan: Plan, prediction: Prediction) -> list[Run]:
-    """Return the stages in runs of the same group, layers, strategy, recompute and time; memory may differ."""
+    """Return the stages of all kinds of pipelines, numbered on, in runs of the same group, layers, cut and time.
+
+    Their memory may differ.
+    """
+    return [run for _, found in _kinds(plan, prediction) for run in found]
+
+
+def _kinds(plan: Plan, prediction: Prediction) -> Iterator[tuple[Plan, list[Run]]]:
+    """Yield every kind of pipeline with its runs."""
+    start = 0
+    for pipeline in plan.pipelines:
+        predictions = prediction.stages[start : start + pipeline.num_stages]
+        yield pipeline, _runs(pipeline, predictions, start)
+        start += pipeline.num_stages
+
+
+def _runs(plan: Plan, predictions: Sequence[StagePrediction], start: int) -> list[Run]:
     found: list[Run] = []
-    for index, (stage, predicted) in enumerate(zip(plan.stages, prediction.stages, strict=True)):
+    for index, (stage, predicted) in enumerate(zip(plan.stages, predictions, strict=True), start):
         last = found[-1] if found else None
         if last and _alike(stage, predicted) == _alike(last.stages[-1], last.predictions[-1]):
             found[-1] = Run(last.first, (*last.stages, stage), (*last.predictions, predicted))
@@ -48,12 +64,30 @@ def runs(plan: Plan, prediction: Prediction) -> list[Run]:
 
 
 def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int = WIDTH) -> list[str]:
-    """Return the lines of the table."""
-    found = runs(plan, prediction)
-    cut_by = axes(plan)
-    head = ["stage", "group", "nodes", "devices", "layers", "each", *cut_by, "recompute", "fwd+bwd ms", "memory GiB"]
-    flush = ",".join(["nodes", "devices", "each", *cut_by, "fwd+bwd ms"])
-    rows = [[*_cells(run, plan, cluster, cut_by), _memory(run, 0)] for run in found[:ROWS]]
+    """Return the lines of the table; of each kind of pipeline one, below a line that says how many there are."""
+    lines: list[str] = []
+    for kind, (pipeline, found) in enumerate(_kinds(plan, prediction)):
+        if plan.other_pipelines:
+            lines += [*([""] if kind else []), f"pipelines {kind}: {_replicas(pipeline)}"]
+        lines += _run_table(pipeline, found, cluster, axes(plan), width, split=has_splits(plan))
+    return lines
+
+
+def _replicas(plan: Plan) -> str:
+    """Return how many replicas of a kind there are, and what each works on."""
+    each = f"{plural(plan.num_microbatches, 'micro-batch').removesuffix('s')}{'es' * (plan.num_microbatches > 1)}"
+    short = f" ({plural(plan.short_replicas, 'replica')} on one less)" if plan.short_replicas else ""
+    share = f"{count(plan.samples)} samples a step"
+    return f"{plural(plan.num_replicas, 'replica')} with {each} of {plan.micro_batch} a step{short}, {share}"
+
+
+def _run_table(
+    plan: Plan, found: Sequence[Run], cluster: Cluster, cut_by: Sequence[str], width: int, *, split: bool
+) -> list[str]:
+    shown = [*cut_by, *(["split"] if split else [])]
+    head = ["stage", "group", "nodes", "devices", "layers", "each", *shown, "recompute", "fwd+bwd ms", "memory GiB"]
+    flush = ",".join(["nodes", "devices", "each", *shown, "fwd+bwd ms"])
+    rows = [[*_cells(run, plan, cluster, cut_by, split=split), _memory(run, 0)] for run in found[:ROWS]]
     room = width - max(map(len, table(head, rows, right=flush))) - 1
     cells = min(room, CELLS[-1]) if room >= CELLS[0] else 0
     lines = table(head, [[*row[:-1], _memory(run, cells)] for row, run in zip(rows, found, strict=False)], right=flush)
@@ -62,9 +96,14 @@ def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int
     return lines
 
 
+def has_splits(plan: Plan) -> bool:
+    """Tell whether stages divide their micro-batches."""
+    return any(stage.split > 1 for stage in plan.all_stages)
+
+
 def axes(plan: Plan) -> list[str]:
     """Return the axes to be shown: the tensor axis, and others that cut a stage."""
-    used = [axis for stage in plan.stages for axis, degree in stage.strategy.degrees if degree > 1]
+    used = [axis for stage in plan.all_stages for axis, degree in stage.strategy.degrees if degree > 1]
     return list(dict.fromkeys(["tp", *used]))
 
 
@@ -74,6 +113,7 @@ def _alike(stage: Stage, predicted: StagePrediction) -> tuple[object, ...]:
         stage.group,
         stage.chunk_sizes,
         stage.strategy,
+        stage.split,
         stage.recompute,
         stage.num_recomputed,
         milliseconds(predicted.forward),
@@ -82,10 +122,10 @@ def _alike(stage: Stage, predicted: StagePrediction) -> tuple[object, ...]:
     )
 
 
-def _cells(run: Run, plan: Plan, cluster: Cluster, cut_by: Sequence[str]) -> list[str]:
+def _cells(run: Run, plan: Plan, cluster: Cluster, cut_by: Sequence[str], *, split: bool) -> list[str]:
     """Return the cells of a row but for the memory; figures are those of one of its stages."""
     stage, last, predicted = run.stages[0], run.stages[-1], run.predictions[0]
-    num_devices = plan.num_replicas * stage.strategy.num_devices
+    num_devices = plan.num_replicas * stage.num_devices
     per_node = cluster.group(stage.group).devices_per_node
     several = len(run.stages) > 1
     return [
@@ -96,6 +136,7 @@ def _cells(run: Run, plan: Plan, cluster: Cluster, cut_by: Sequence[str]) -> lis
         _layers(stage, last),
         str(stage.num_layers),
         *(_degree(stage, axis) for axis in cut_by),
+        *([str(stage.split)] if split else []),
         recompute(stage),
         f"{milliseconds(predicted.forward)} + {milliseconds(predicted.backward)}",
     ]
@@ -109,7 +150,7 @@ def _degree(stage: Stage, axis: str) -> str:
 
 def degrees(plan: Plan, axis: str) -> str:
     """Return how often `axis` cuts the stages, unlike ones after one another."""
-    return "/".join(dict.fromkeys(_degree(stage, axis) for stage in plan.stages))
+    return "/".join(dict.fromkeys(_degree(stage, axis) for stage in plan.all_stages))
 
 
 def _layers(first: Stage, last: Stage) -> str:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.domain.cluster import Cluster
 from planner.domain.confidence import Confidence
 from planner.domain.job import Job
 from planner.domain.model import Model
-from planner.domain.plan import Plan
+from planner.domain.plan import Plan, Stage
 from planner.domain.prediction import Certificate, Outcome, Prediction, References, SearchReport
 from planner.errors import NoFeasiblePlan, Problem, Repair
 from planner.loader import dump_yaml
@@ -130,8 +130,9 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
         **(confidence_record(prediction.confidence) if prediction.confidence else {}),
         "stages": [
             {
+                **({"pipeline": kind} if plan.other_pipelines else {}),
                 "group": stage.group,
-                "devices": plan.num_replicas * stage.strategy.num_devices,
+                "devices": pipeline.num_replicas * stage.num_devices,
                 "layers": [stage.first_layer, stage.last_layer],
                 **({"chunks": [list(chunk) for chunk in stage.chunks]} if stage.later_chunks else {}),
                 "time_s": float(predicted.time),
@@ -147,9 +148,15 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
                 "peak_at": predicted.peak_at,
                 "pressure": float(predicted.pressure),
             }
-            for stage, predicted in zip(plan.stages, prediction.stages, strict=True)
+            for (kind, pipeline, stage), predicted in zip(_stages(plan), prediction.stages, strict=True)
         ],
     }
+
+
+def _stages(plan: Plan) -> Iterator[tuple[int, Plan, Stage]]:
+    """Yield every stage with its kind of pipeline and that kind's number."""
+    for kind, pipeline in enumerate(plan.pipelines):
+        yield from ((kind, pipeline, stage) for stage in pipeline.stages)
 
 
 def confidence_record(confidence: Confidence) -> dict[str, Any]:

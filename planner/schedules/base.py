@@ -52,6 +52,8 @@ class Schedule:
     stage's part in each."""
     changes_semantics: bool
     """Whether training differs from one step over the whole batch (stale or several copies of the weights)."""
+    exposes_transfers: bool = False
+    """Whether a stage has nothing to do while it sends, so that a framework whose transfers block it makes it wait."""
     virtual_stages: int = 1
     """v: chunks of layers of each stage."""
     chunk: Callable[[int, int], int] = _only_chunk

@@ -25,4 +25,5 @@ ONE_F_ONE_B = Schedule(
     order=_order,
     lanes=(("forward", "backward"),),
     changes_semantics=False,
+    exposes_transfers=True,
 )

@@ -81,7 +81,8 @@ def _step_parts(
     """
     busiest = max(range(plan.num_stages), key=lambda stage: observed.busy[stage])
     cost = costs.stages[busiest]
-    passes = [(part, plan.num_microbatches * seconds) for part, seconds in cost.parts]
+    parts = [*cost.parts, ("stage_transfers", sum(costs.sends[busiest]))]
+    passes = [(part, plan.num_microbatches * seconds) for part, seconds in parts if seconds > 0.0]
     sync = cost.sync if exchange is None else exchange
     waiting = ends - sum(seconds for _, seconds in passes) - sync
     return (

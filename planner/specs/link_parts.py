@@ -81,6 +81,7 @@ def network(block: NetworkBlock | str, devices_per_node: int) -> Network:
         rail_rates=rail_rates,
         striping=block.striping or "pooled",
         measured=network_rates(block, devices_per_node) or (base.measured if base and not given else ()),
+        senders=tuple((float(one.devices), one.bandwidth_gbyte_per_s * GBYTE) for one in block.senders),
     )
 
 
@@ -141,7 +142,9 @@ def network_record(network: Network) -> dict[str, Any]:
     if network.rail_rates:
         rates = [preimage(rate, GBIT) for rate in network.rail_rates]
         rails = {"rail_rates_gbit_per_s": rates, "striping": network.striping}
-    return {"name": network.name, **rails, **_figures(network), **_measured_record(network, "nodes")}
+    senders = [{"devices": int(at), "bandwidth_gbyte_per_s": preimage(rate, GBYTE)} for at, rate in network.senders]
+    figures = {**rails, **_figures(network), **_measured_record(network, "nodes")}
+    return {"name": network.name, **figures, **({"senders": senders} if senders else {})}
 
 
 def tier_record(tier: Tier) -> dict[str, Any]:

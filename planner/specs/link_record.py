@@ -36,6 +36,13 @@ class NetworkRate(Record):
         return self
 
 
+class SenderRate(Record):
+    """What a node sends when so many of its devices send at once."""
+
+    devices: Count = Field(description="Devices of the node that send.")
+    bandwidth_gbyte_per_s: Positive = Field(description="[10^9 bytes/s] of large messages, together.")
+
+
 class LinkBlock(Record):
     """A link inside a node, per device and direction: a row of the catalogue with changes, or figures of its own."""
 
@@ -90,6 +97,7 @@ class NetworkBlock(Record):
     latency_us: Amount | None = Field(None, description="[1e-6 s] of one message.")
     half_bandwidth_kib: HalfSize = None
     measured: list[NetworkRate] = Field([], description="By scale, ascending; replaces rate, efficiency and tiers.")
+    senders: list[SenderRate] = Field([], description="What a node sends at most, by its devices that send, ascending.")
 
     @model_validator(mode="after")
     def has_one_rate(self) -> NetworkBlock:
@@ -97,6 +105,14 @@ class NetworkBlock(Record):
         rates = ("rail_gbit_per_s", "rail_rates_gbit_per_s", "bandwidth_gbyte_per_s", "bandwidth_gbit_per_s")
         if any(getattr(self, rate) is not None for rate in rates) or not (self.network or self.measured):
             one_rate(self, *rates)
+        return self
+
+    @model_validator(mode="after")
+    def has_senders_in_order(self) -> NetworkBlock:
+        """Refuse numbers of senders that do not ascend."""
+        numbers = [one.devices for one in self.senders]
+        if numbers != sorted(set(numbers)):
+            raise ValueError("lists its senders out of order; give each number of devices once, ascending")
         return self
 
     @model_validator(mode="after")

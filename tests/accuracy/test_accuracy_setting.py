@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from accuracy.judged_runs import run
+from planner.accuracy.refusal import NotJudgedError
 from planner.accuracy.run import Run
-from planner.accuracy.setting import NotJudgedError, setting
+from planner.accuracy.setting import setting
 
 SIZES = {"layers": 24, "hidden": 4096, "heads": 32, "seq": 2048, "vocab": 51200}
 SPREAD = {"gpu": "a100-sxm-80gb", "gpus": 16, "gpus_per_node": 8, "tp": 2, "pp": 4, "mbs": 1, "gbs": 64}
@@ -34,7 +35,7 @@ def ran(**changes: object) -> Run:
         ({"moe_experts": 8}, "experts are not modelled"),
         ({"model": "Llama LoRA"}, "adapters (LoRA) are not modelled"),
         ({"gpu": "tpu-v5"}, "device not in the catalogue: tpu-v5"),
-        ({"gpu": "A100+V100"}, "unlike devices: the layout's placement is not in the columns"),
+        ({"gpu": "A100+V100"}, "unlike devices: how many there are of each is not in the columns"),
     ],
 )
 def test_a_run_that_cannot_be_judged_says_why(changes: dict[str, object], reason: str) -> None:
@@ -67,7 +68,10 @@ def test_a_schedule_without_its_chunks_has_the_fewest(changes: dict[str, object]
         ("", (6, 6, 6, 1, 6)),
         ("4 8 8 4", (4, 8, 8, 1, 4)),
         ("5 6 9 6", (4, 6, 9, 2, 5)),  # the ends count embedding and head
-        ("8 7 7 8", (6, 6, 6, 1, 6)),  # counts other things as layers, too
+        ("8 7 7 8", (6, 7, 7, 1, 4)),  # and transpositions, norm and cast: two before the layers, four behind
+        ("9 7 7 8", (6, 7, 7, 1, 4)),  # and a cast in front of all
+        ("8 7 7 7", (6, 6, 6, 1, 6)),  # counts that are nobody's
+        ("2 9 9 10", (6, 6, 6, 1, 6)),  # a stage without layers
     ],
 )
 def test_layers_of_the_stages(written: str, layers: tuple[int, ...]) -> None:

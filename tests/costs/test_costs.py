@@ -11,7 +11,9 @@ from planner.costs.hop import StageEnd, hop_time
 from planner.costs.kernels import ATTENTION_KERNELS
 from planner.costs.layer import layer_cost
 from planner.costs.sizes import parameter_bytes
+from planner.costs.stage import layer_costs, stage_terms
 from planner.domain.cluster import Cluster, DeviceGroup
+from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import AttentionCore, Matmul, Model
 from planner.domain.plan import Plan, Stage, Strategy
@@ -34,11 +36,11 @@ def group() -> DeviceGroup:
     return cluster().groups[0]
 
 
-def llama() -> Model:
+def llama(*, tied: bool = False) -> Model:
     """Return Llama 2 7B with four layers."""
     record = {"family": "llama", "hidden_size": 4096, "num_hidden_layers": 4, "num_attention_heads": 32}
     sizes = {"intermediate_size": 11008, "vocab_size": 32000, "max_position_embeddings": 4096}
-    return model_from_record({**record, **sizes}, "test")
+    return model_from_record({**record, **sizes, "tie_word_embeddings": tied}, "test")
 
 
 def job() -> Job:
@@ -185,29 +187,47 @@ def test_a_recipe_reaches_memory_and_step() -> None:
     assert (usual.forward, usual.backward) == (less.forward, less.backward)
 
 
+def tensor_collectives(text: str, framework: Framework) -> tuple[float, float]:
+    """Return the seconds of tensor collectives that four layers and the head wait for, and the embedding's."""
+    machine = cluster(text)
+    name = machine.groups[0].name
+    stage = Stage(group=name, first_layer=0, last_layer=3, strategy=tensor(8))
+    plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=1, micro_batch=1, num_microbatches=64, zero_stage=0)
+    whole = dict(plan_cost(plan, machine, llama(), job(), framework).stages[0].parts)["tensor_collectives"]
+    ahead = layer_cost(llama().embedding, job(), framework, machine.groups[0], tensor(8), 1, pipelined=False)
+    alone = float(dict(ahead.parts)["tensor_collectives"])
+    return whole - alone, alone
+
+
 @pytest.mark.parametrize(("device", "left"), [("h100-sxm-80gb", 0.5), ("a100-sxm-80gb", 1.0)])
 def test_fused_kernels_hide_a_share_of_tensor_collectives(device: str, left: float) -> None:
-    """With overlap 0.5 half of them is left where fused kernels exist (Hopper and later); all else stays."""
-    machine = cluster(f"4x8:{device}")
-    stage = Stage(group=device, first_layer=0, last_layer=3, strategy=tensor(8))
-    plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=1, micro_batch=1, num_microbatches=64, zero_stage=0)
+    """With overlap 0.5 half of them is left where fused kernels exist (Hopper and later); the embedding has none."""
     plain = replace(MEGATRON, launch_floor=0.0, launch_edge=0.0, overlap_tensor_backward=0.0)
-    frameworks = (replace(plain, overlap_tensor=share) for share in (0.0, 0.5))
-    bare, fused = (plan_cost(plan, machine, llama(), job(), each).stages[0] for each in frameworks)
-    sent, waited = dict(bare.parts)["tensor_collectives"], dict(fused.parts)["tensor_collectives"]
-    assert waited == pytest.approx(left * sent)
-    saved = bare.forward + bare.backward - fused.forward - fused.backward
-    assert saved == pytest.approx((1 - left) * sent)
+    bare, fused = (tensor_collectives(f"4x8:{device}", replace(plain, overlap_tensor=share)) for share in (0.0, 0.5))
+    assert fused == pytest.approx((left * bare[0], bare[1]))
 
 
 def test_the_backward_all_reduce_hides_behind_weight_gradients() -> None:
     """Half of the backward collectives hidden, and none forward: three quarters of both are left."""
-    stage = Stage(group="a100-sxm-80gb", first_layer=0, last_layer=3, strategy=tensor(8))
-    plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=1, micro_batch=1, num_microbatches=64, zero_stage=0)
-    frameworks = (replace(MEGATRON, overlap_tensor=0.0, overlap_tensor_backward=share) for share in (0.0, 0.5))
-    bare, hidden = (plan_cost(plan, cluster(), llama(), job(), each).stages[0] for each in frameworks)
-    sent, waited = (dict(cost.parts)["tensor_collectives"] for cost in (bare, hidden))
-    assert waited == pytest.approx(0.75 * sent)
+    plain = replace(MEGATRON, overlap_tensor=0.0)
+    shares = (replace(plain, overlap_tensor_backward=share) for share in (0.0, 0.5))
+    bare, hidden = (tensor_collectives("4x8:a100-sxm-80gb", each) for each in shares)
+    assert hidden == pytest.approx((0.75 * bare[0], bare[1]))
+
+
+def test_no_more_is_hidden_than_what_runs_beside() -> None:
+    """On a link of 100 MB/s all products together are short: half of the time of those whose output is cut is gained.
+
+    These are the first product of each block: 4,096 tokens times 4096 x (12288 + 2 x 11008) / 8 weights in two.
+    """
+    slow = replace(group(), intra_node=replace(group().intra_node, bandwidth=1e8, measured=()))
+    shares = (replace(MEGATRON, overlap_tensor=0.0, overlap_tensor_backward=share) for share in (0.0, 0.5))
+    bare, hidden = (
+        dict(layer_cost(llama().body, job(), each, slow, tensor(8), 1, pipelined=False).parts) for each in shares
+    )
+    gained = bare["tensor_collectives"] - hidden["tensor_collectives"]
+    products = (matmul_time(Matmul(4096, n / 8, 4096), A100, MEGATRON, "bf16", 2) for n in (12288, 2 * 11008))
+    assert gained == pytest.approx(0.5 * sum(products))
 
 
 def test_launches_join_compute() -> None:
@@ -274,3 +294,24 @@ def test_parts_sum_to_the_stage() -> None:
     plan = Plan(stages=(stage,), schedule="1f1b", num_replicas=8, micro_batch=1, num_microbatches=8, zero_stage=3)
     cost = plan_cost(plan, cluster(), llama(), job(), MEGATRON).stages[0]
     assert sum(seconds for _, seconds in cost.parts) == pytest.approx(cost.forward + cost.backward)
+
+
+@pytest.mark.parametrize(("tp", "replicas", "bytes_of_node"), [(1, 1, 1), (1, 2, 2), (1, 16, 8), (8, 1, 1), (8, 4, 1)])
+def test_tied_gradients_share_the_adapters_of_their_node(tp: int, replicas: int, bytes_of_node: int) -> None:
+    """32000 x 4096 gradients of 4 bytes, cut by tp: a node of eight sends those of its replicas at 8 x 25 x 0.72 GB/s.
+
+    A device alone has one of the eight rails; ends that are known to be apart do not meet inside a node.
+    """
+    size, rail = 32000 * 4096 * 4, 25e9 * 0.72
+    one_node = replace(group(), num_nodes=1)
+
+    def time(where: DeviceGroup, *, apart: bool = False) -> float:
+        costs = layer_costs(llama(tied=True), job(), MEGATRON, where, tensor(tp), 1, pipelined=True)
+        rest = {"policy": "none", "num_replicas": replicas, "zero_stage": 1, "last": False}
+        return float(stage_terms(costs, job(), MEGATRON, first=True, apart=apart, **rest).tied_sync)  # type: ignore[arg-type]
+
+    senders = min(8, tp * replicas)
+    assert time(group()) == time(one_node, apart=True) == pytest.approx(size * bytes_of_node / (senders * rail))
+    one_rail = replace(group(), inter_node=replace(group().inter_node, rails=1))
+    assert time(one_rail) == pytest.approx(size * bytes_of_node / (8 * rail))
+    assert time(one_node) == pytest.approx(size / tp / group().intra_node.rate)

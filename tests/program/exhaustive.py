@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builders import Planning
+from planner.costs.crossing import Beyond
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.peaks import peak_memory
 from planner.costs.stage import (
@@ -47,11 +48,18 @@ class Setting:
     """``any``, or the policy of every layer."""
     chunks: int = 1
     """Of every stage (v)."""
+    beyond: Beyond | None = None
+    """Replicas of other kinds, which count among the replicas."""
 
     @property
     def passes(self) -> int:
         """Of a stage each way in a step."""
         return self.microbatches * self.chunks
+
+    @property
+    def blocking(self) -> bool:
+        """Whether a stage waits for what it sends."""
+        return self.schedule == "1f1b"
 
     def held(self, position: int) -> int:
         """Return the passes that a stage holds: 1f1b P - s, gpipe all, with chunks 2(P - s - 1) + (v - 1) P + 1."""
@@ -122,8 +130,8 @@ class Plans:
 
     @property
     def slowest_stages(self) -> Floats:
-        """[s] the largest stage time of every plan."""
-        slowest: Floats = (self.forward + self.backward).max(axis=1)
+        """[s] the largest stage time of every plan, with what the stage waits for after sending."""
+        slowest: Floats = _busy(self).max(axis=1)
         return slowest
 
     @property
@@ -146,33 +154,47 @@ class Plans:
         return total
 
 
+def _busy(plans: Plans) -> Floats:
+    """Return (plan, position) [s] of a pass each way, with the stage's own transfers where it waits for them."""
+    time = plans.forward + plans.backward
+    if not plans.setting.blocking:
+        return time
+    none = np.zeros((len(time), 1))
+    busy: Floats = time + np.concatenate([plans.ahead, none], axis=1) + np.concatenate([none, plans.back], axis=1)
+    return busy
+
+
 def bottlenecks(plans: Plans) -> Floats:
     """Return [s] tau: gpipe paces both ways apart; 1f1b also waits for every cycle of s <= e with w_s < M."""
-    setting, ahead, back = plans.setting, plans.ahead, plans.back
+    setting, ahead, back, time = plans.setting, plans.ahead, plans.back, _busy(plans)
+    if setting.blocking:
+        ahead, back = 0 * ahead, 0 * back
     if setting.schedule == "gpipe":
         forward, backward = plans.forward.max(axis=1), plans.backward.max(axis=1)
         if setting.stages > 1:
             forward, backward = np.maximum(forward, ahead.max(axis=1)), np.maximum(backward, back.max(axis=1))
         both: Floats = forward + backward
         return both
-    time = plans.forward + plans.backward
     tau = time.max(axis=1)
     for start, end in combinations(range(setting.stages), 2):
         tau = np.maximum(tau, np.maximum(ahead[:, start], back[:, start])) if end == start + 1 else tau
         if setting.held(start) < setting.passes:
             inside = time[:, start : end + 1].sum(axis=1) + (ahead + back)[:, start:end].sum(axis=1)
             tau = np.maximum(tau, inside / (setting.held(start) - setting.held(end) + 1))
-        if setting.chunks > 1:
-            pair = ((0, start, end), (1, end, start))
-            for edge, heavy, other in pair:
-                if heavy == (0, setting.stages - 1)[edge]:
-                    longest = time[:, heavy] + plans.uneven[:, edge]
-                    tau = np.maximum(tau, (longest + (setting.chunks - 1) * time[:, other]) / setting.chunks)
-    if setting.chunks > 1:
-        tau = np.maximum(tau, plans.around.max(axis=1))
-        if setting.held(0) < setting.passes:
-            turn = time.sum(axis=1) + (ahead + back).sum(axis=1) + plans.around.sum(axis=1)
-            tau = np.maximum(tau, turn / (2 * setting.stages))
+    return _chunked(plans, tau) if setting.chunks > 1 else tau
+
+
+def _chunked(plans: Plans, tau: Floats) -> Floats:
+    """Return [s] tau where stages have several chunks: unlike chunks, and the way round all stages."""
+    setting, time = plans.setting, plans.forward + plans.backward
+    for edge, heavy in enumerate((0, setting.stages - 1)):
+        for other in set(range(setting.stages)) - {heavy}:
+            longest = time[:, heavy] + plans.uneven[:, edge]
+            tau = np.maximum(tau, (longest + (setting.chunks - 1) * time[:, other]) / setting.chunks)
+    tau = np.maximum(tau, plans.around.max(axis=1))
+    if setting.held(0) < setting.passes:
+        turn = time.sum(axis=1) + (plans.ahead + plans.back).sum(axis=1) + plans.around.sum(axis=1)
+        tau = np.maximum(tau, turn / (2 * setting.stages))
     return tau
 
 
@@ -467,7 +489,8 @@ class Exhaustive:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""
         held, chunks = setting.held(position), setting.chunks
         first, last = position == 0, position == setting.stages - 1
-        key = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute, held, chunks, first, last)
+        key: tuple[object, ...] = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute)
+        key = (*key, held, chunks, first, last, setting.beyond)
         if key not in self._stage:
             options = [self._option_prices(setting, index, held, first, last) for index in range(len(self.options))]
             self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
@@ -538,6 +561,7 @@ class Exhaustive:
             zero_stage=setting.zero,
             first=first,
             last=last,
+            beyond=setting.beyond,
         )
 
     def _hops(self, setting: Setting) -> Floats:

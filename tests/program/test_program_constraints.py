@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -112,10 +113,14 @@ def pair() -> Subproblem:
 
 @cache
 def slow_pair() -> Subproblem:
-    """Two stages on two groups with a slow link between them; a stage on one group has no such hop."""
+    """Two stages on two groups with a slow link between them; a stage on one group has no such hop.
+
+    Transfers do not block: cycles and links pace the pipeline.
+    """
     groups = (group("a", per_node=2), group("b", per_node=2))
     link = GroupLink(first="a", second="b", transport="tcp", bandwidth=1e8, efficiency=1.0, latency=0.0)
-    return subproblem(planning(cluster(*groups, links=(link,)), model(4, heads=1), job(3)), 2)
+    beside = framework(blocking_transfers=False)
+    return subproblem(planning(cluster(*groups, links=(link,)), model(4, heads=1), job(3), beside), 2)
 
 
 @cache
@@ -197,6 +202,16 @@ def test_link_pace() -> None:
     assert possible(slow_pair(), link_pace, joined(0, 0, 0), paced(hop - 1))
 
 
+def test_stage_pace_where_transfers_block() -> None:
+    """A stage that waits for what it sends takes a pass each way and its transfer: t_0 + x <= tau and t_1 + y <= tau."""
+    sub = replace(slow_pair(), blocking=True)
+    ends = stage_time(sub, 0, 0, 1) + int(sub.hops[0, 0, 1]), stage_time(sub, 1, 1, 3) + int(sub.hops[1, 0, 1])
+    fixed = (only((0, 0, 1), (1, 1, 3)), joined(0, 0, 1))
+    assert possible(sub, stage_pace, *fixed, paced(max(ends)))
+    assert not possible(sub, stage_pace, *fixed, paced(max(ends) - 1))
+    assert possible(replace(sub, blocking=False), stage_pace, *fixed, paced(max(ends) - 1))
+
+
 def test_cycle_pace() -> None:
     """Two stages hold 2 and 1 micro-batches: what goes around both takes two periods, t_0 + t_1 + x + y <= 2 tau."""
     sub = slow_pair()
@@ -273,8 +288,9 @@ def mixed() -> list[Subproblem]:
     slow = GroupLink(first="a", second="b", transport="tcp", bandwidth=2e8, efficiency=1.0, latency=0.0)
     two = cluster(group("a", per_node=2), group("b", per_node=1, speed=0.4), links=(slow,))
     whole = planning(cluster(group(nodes=2, per_node=3, inter=1e11)), model(6, heads=4, head_dim=128), job(2))
-    far = planning(cluster(group(nodes=3, per_node=1, inter=3e8)), model(3, heads=1), job(8))
-    linked = planning(cluster(group(nodes=2, per_node=1, inter=5e7)), model(2, heads=1), job(2))
+    beside = framework(blocking_transfers=False)
+    far = planning(cluster(group(nodes=3, per_node=1, inter=3e8)), model(3, heads=1), job(8), beside)
+    linked = planning(cluster(group(nodes=2, per_node=1, inter=5e7)), model(2, heads=1), job(2), beside)
     late = planning(
         cluster(group("a", per_node=2), group("b", per_node=2)),
         model(4, heads=4, vocabulary=48000),

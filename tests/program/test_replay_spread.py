@@ -19,14 +19,17 @@ from planner.simulate import replay
 
 
 def ratios() -> Iterator[tuple[float, float]]:
-    """Yield objective over replay, and the slowest transfer there and back over the mean pass, of random pipelines."""
+    """Yield objective over replay, and the slowest transfer there and back over the mean pass, of random pipelines.
+
+    Models are untied: where ends meet, the program does not know (docs/formulation.md).
+    """
     draw = random.Random(1)
     for seed in range(7000, 7400):
         asked = drawn(seed)
+        untied = replace(asked.model, tied=False, head=replace(asked.model.head, tied=False))
         wanted = constraints("vpp >= 2", "dp = 1", "micro_batch = 1", "replicas = equal")
-        asked = replace(
-            asked, job=replace(asked.job, constraints=wanted, global_batch=draw.choice((4, 6, 8, 12, 24, 48)))
-        )
+        job = replace(asked.job, constraints=wanted, global_batch=draw.choice((4, 6, 8, 12, 24, 48)))
+        asked = replace(asked, job=job, model=untied)
         exhaustive = Exhaustive(asked)
         for plans in exhaustive.all_plans():
             objectives = plans.objectives
@@ -48,7 +51,7 @@ def test_the_objective_is_near_the_replay() -> None:
     found = np.array(list(ratios()))
     ratio, near = found[:, 0], found[:, 1] < 0.3
     quick, slow = ratio[near], ratio[~near]
-    assert len(found) == 581
-    assert (quick.mean(), slow.mean()) == pytest.approx((1.029, 0.992), abs=1e-3)
-    assert np.quantile(quick, [0, 0.05, 0.95, 1]) == pytest.approx([0.953, 0.987, 1.131, 1.223], abs=1e-3)
-    assert np.quantile(slow, [0, 0.05, 0.95]) == pytest.approx([0.703, 0.894, 1.074], abs=1e-3)
+    assert len(found) == 580
+    assert (quick.mean(), slow.mean()) == pytest.approx((1.029, 0.991), abs=1e-3)
+    assert np.quantile(quick, [0, 0.05, 0.95, 1]) == pytest.approx([0.953, 0.991, 1.130, 1.223], abs=1e-3)
+    assert np.quantile(slow, [0, 0.05, 0.95]) == pytest.approx([0.703, 0.883, 1.076], abs=1e-3)

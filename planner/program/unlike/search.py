@@ -47,8 +47,11 @@ class UnlikeResult:
     """Best first."""
     lower_bound: float = np.inf
     """[ns] below which no plan's objective lies."""
+    replay_bound: float = np.inf
+    """[ns] below which no plan's replay lies: every sample passes every layer on some device."""
     nodes: int = 0
     stopped: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,11 @@ class UnlikeSearch:
         self._space = UnlikeSpace(space)
         self._batch = space.job.global_batch
         self._gap, self._best = gap, best
-        self._deadline = time.monotonic() + time_limit if time_limit > 0 else np.inf
+        self._started = time.monotonic()
+        self._deadline = self._started + time_limit if time_limit > 0 else np.inf
         self._reporter = reporter or Reporter()
         self._numbers = count()
-        self._fastest: dict[str, float] = {}
+        self._fastest: dict[tuple[str, int], float] = {}
         self._priced: dict[tuple[object, ...], Priced | None] = {}
         self.result = UnlikeResult()
 
@@ -82,6 +86,11 @@ class UnlikeSearch:
     def cutoff(self) -> float:
         """[ns] a node whose bound reaches this is of no interest."""
         return min(self._best * (1 - self._gap), self._best - 1) if np.isfinite(self._best) else self._best
+
+    def unsearched(self) -> UnlikeResult:
+        """Return what is known without a search: bounds."""
+        self.result.lower_bound = min((node.bound for node in self._opened()), default=np.inf)
+        return self.result
 
     def run(self) -> UnlikeResult:
         """Search until nothing is left that may be faster."""
@@ -102,18 +111,21 @@ class UnlikeSearch:
             self.result.stopped = "interrupted"
         self.result.lower_bound = min([self.result.lower_bound, self._best, *(bound for bound, _, _ in queue)])
         self.result.found.sort(key=lambda found: found.objective)
+        self.result.seconds = time.monotonic() - self._started
         return self.result
 
     def _opened(self) -> Iterator[Node]:
         """Yield nodes that together hold all plans: numbers of replicas within a factor of two."""
         space = self._space.space
         for meeting in self._space.meetings():
+            bound = self._fluid(meeting)
+            self.result.replay_bound = min(self.result.replay_bound, bound)
             most = min(self._batch, sum(self._space.devices(group) for group in meeting.groups))
             low = len(meeting.groups)
             while low <= most:
                 numbers = [n for n in range(low, min(2 * low - 1, most) + 1) if allows(space.job.constraints, "dp", n)]
                 if numbers:
-                    yield Node(meeting, numbers[0], numbers[-1], self._fluid(meeting))
+                    yield Node(meeting, numbers[0], numbers[-1], bound)
                 low *= 2
 
     def _fluid(self, meeting: Meeting) -> float:
@@ -123,10 +135,11 @@ class UnlikeSearch:
 
     def _rate(self, meeting: Meeting, group: str) -> float:
         """Return the most samples per ns of a group."""
-        if group not in self._fastest:
+        key = (group, meeting.zero_stage)
+        if key not in self._fastest:
             kinds = self._space.kinds(meeting, group)
-            self._fastest[group] = self._space.devices(group) * max(map(self._kind_rate, kinds), default=0.0)
-        return self._fastest[group]
+            self._fastest[key] = self._space.devices(group) * max(map(self._kind_rate, kinds), default=0.0)
+        return self._fastest[key]
 
     def _kind_rate(self, kind: Kind) -> float:
         """Return the most samples per ns of one device."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from planner.candidates import NEVER
 from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
+from planner.costs.hop import blocks
 from planner.costs.stage import sync_time
 from planner.program.rates import rate_pace
 from planner.units import NANOSECOND
@@ -24,6 +25,8 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 FEW = 12
 """Replicas on a group up to which each number is priced by itself."""
+LONG = 1e9
+"""[s] a backward pass behind which all that can be hidden is."""
 SLACK = 1e-9
 """[-] keeps counts valid through the rounding of floats."""
 
@@ -108,7 +111,7 @@ def find_templates(
     """
     found: list[tuple[Template, float, float, float]] = []
     for kind in kinds:
-        if kind.micro_batch * fewest > space.space.job.global_batch:
+        if kind.micro_batch + fewest - 1 > space.space.job.global_batch:
             continue
         counts = [p for p in space.stage_counts(kind) if space.most_replicas(kind, p) > 0]
         if counts:
@@ -163,22 +166,23 @@ def _passes(
         only = table.prices(first=True, last=True)
         time = float(only.time[0, 0, layers - 1])
         return np.array([time]), np.array([time]), float(only.backward[0, 0, layers - 1]) * NANOSECOND
-    middle = table.prices(first=False, last=False).time[:, 0, :]
+    hop = table.hops[0, 0, 0], table.hops[1, 0, 0]
+    sends = min(hop) if blocks(family.schedule, space.space.framework) else 0
+    middle = table.prices(first=False, last=False).time[:, 0, :] + sends
     many = np.arange(1, middle.shape[1] + 1)
     fits = middle < NEVER
     rates = np.where(fits, many / np.maximum(middle, 1), 0.0).max(axis=1)
     held = np.where(fits, many, 0).max(axis=1)
     costs = space.space.costs(kind.choice, kind.micro_batch, pipelined=True)
     edges = sum(float(end.forward + end.backward) for end in (costs.embedding, costs.head)) / NANOSECOND
-    fastest = float(np.where(fits, middle / many, np.inf).min())
+    fastest = float(np.where(fits, (middle - sends) / many, np.inf).min())
     rows = np.array(counts) - 1
     possible = np.cumsum(held)[rows] >= layers
     full = -(-layers // np.array(counts)) - 1
     fullest = middle.min(axis=0)[full]
-    hop = table.hops[0, 0, 0], table.hops[1, 0, 0]
     paces = np.maximum(rate_pace(layers, np.cumsum(rates)[rows]), np.maximum(fullest, max(hop)))
     passes = np.where(possible, layers * fastest + edges + rows * sum(hop), NEVER)
-    return passes, np.where(possible, paces, NEVER), float("inf")
+    return passes, np.where(possible, paces, NEVER), LONG
 
 
 @dataclass
