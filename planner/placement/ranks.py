@@ -61,7 +61,8 @@ def slots(ranks: Sequence[Rank]) -> tuple[Slots, ...]:
 def numbered(plan: Plan, cluster: Cluster, devices: Devices) -> tuple[str, tuple[Rank, ...]]:
     """Return the order of the ranks and the ranks: the usual order, unless only the other one counts node by node.
 
-    Unlike kinds of pipelines are counted after one another, each in that order.
+    Unlike kinds of pipelines are counted after one another in the usual order. In the other one whole pipelines are,
+    unlike ones in the order of the nodes where they begin: no framework says otherwise.
     """
     homes = {group.name: _home(group, cluster) for group in cluster.groups}
     order = next((order for order in ORDERS if _node_by_node(plan, order, devices, homes)), ORDERS[0])
@@ -75,37 +76,62 @@ class _Home:
     group: DeviceGroup
     names: str
     """What the names of its nodes begin with."""
+    number: int
+    """Of the first group that has these nodes."""
     offset: int
     """Devices of a node that belong to groups before it."""
+
+    def node(self, device: int) -> tuple[int, int]:
+        """Return the node of a device of the group."""
+        return self.number, device // self.group.devices_per_node
 
 
 def _home(group: DeviceGroup, cluster: Cluster) -> _Home:
     """Return the nodes of a group, which others may share."""
-    before = cluster.groups[: cluster.groups.index(group)]
-    sharing = [other.devices_per_node for other in before if group.nodes and other.nodes == group.nodes]
+    number = cluster.groups.index(group)
+    before = [at for at in range(number) if group.nodes and cluster.groups[at].nodes == group.nodes]
     taken = any(other.nodes == group.name for other in cluster.groups)
     alone = f"{group.name}-alone" if taken else group.name
-    return _Home(group=group, names=group.nodes or alone, offset=sum(sharing))
+    return _Home(
+        group=group,
+        names=group.nodes or alone,
+        number=min([*before, number]),
+        offset=sum(cluster.groups[at].devices_per_node for at in before),
+    )
 
 
-def _blocks(plan: Plan, order: str) -> Iterator[tuple[Where, int]]:
+def _blocks(plan: Plan, order: str, devices: Devices, homes: dict[str, _Home]) -> Iterator[tuple[Where, int]]:
     """Yield each copy of each stage in the order of its ranks."""
-    for kind, pipeline in enumerate(plan.pipelines):
-        stages, replicas = range(pipeline.num_stages), range(pipeline.num_replicas)
-        outer, inner = (stages, replicas) if order == ORDERS[0] else (replicas, stages)
-        for pair in product(outer, inner):
-            stage, replica = pair if order == ORDERS[0] else pair[::-1]
-            split = pipeline.stages[stage].split
-            for copy in range(split):
-                yield (kind, stage), replica * split + copy
+    for kind, stage, replica in _turns(plan, order, devices, homes):
+        split = plan.pipelines[kind].stages[stage].split
+        for copy in range(split):
+            yield (kind, stage), replica * split + copy
+
+
+def _turns(plan: Plan, order: str, devices: Devices, homes: dict[str, _Home]) -> Iterator[tuple[int, int, int]]:
+    """Yield (kind, stage, replica) in the order of their ranks."""
+    if order == ORDERS[0]:
+        for kind, pipeline in enumerate(plan.pipelines):
+            for stage, replica in product(range(pipeline.num_stages), range(pipeline.num_replicas)):
+                yield kind, stage, replica
+        return
+
+    def begin(kind: int, replica: int) -> tuple[int, int]:
+        """Return the node where a pipeline begins."""
+        first = plan.pipelines[kind].stages[0]
+        return homes[first.group].node(devices[kind, 0][replica * first.split][0])
+
+    whole = [(kind, replica) for kind, one in enumerate(plan.pipelines) for replica in range(one.num_replicas)]
+    for kind, replica in sorted(whole, key=lambda pair: begin(*pair)) if plan.other_pipelines else whole:
+        for stage in range(plan.pipelines[kind].num_stages):
+            yield kind, stage, replica
 
 
 def _node_by_node(plan: Plan, order: str, devices: Devices, homes: dict[str, _Home]) -> bool:
     """Tell whether ranks that are counted in this order never come back to a node."""
     nodes = (
-        (home.names, device // home.group.devices_per_node)
-        for (kind, stage), block in _blocks(plan, order)
-        for home in (homes[plan.pipelines[kind].stages[stage].group],)
+        homes[plan.pipelines[kind].stages[stage].group].node(device)
+        for (kind, stage), block in _blocks(plan, order, devices, homes)
         for device in devices[kind, stage][block]
     )
     met = [node for node, _ in groupby(nodes)]
@@ -117,7 +143,7 @@ def _ranks(plan: Plan, order: str, devices: Devices, homes: dict[str, _Home]) ->
     pipelines = plan.pipelines
     used: dict[str, int] = {}
     rank = 0
-    for (kind, index), block in _blocks(plan, order):
+    for (kind, index), block in _blocks(plan, order, devices, homes):
         stage = pipelines[kind].stages[index]
         home, tp = homes[stage.group], stage.strategy.degree("tp")
         size = home.group.devices_per_node

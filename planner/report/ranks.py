@@ -23,9 +23,7 @@ def rank_lines(placed: Placement, width: int = WIDTH) -> list[str]:
     """Return the order of the ranks, on which devices they are, and what the placement gains."""
     axes = [axis for axis in placed.order.split("-") if axis != "cp" or any(rank.cp_rank for rank in placed.ranks)]
     order = ", then ".join([f"{axes[0]} innermost", *axes[1:]])
-    runs = _runs(placed.ranks, "group")
-    if len(runs) > SHOWN:
-        runs = _runs(placed.ranks, "node")
+    runs = min(_runs(placed.ranks, "group"), _runs(placed.ranks, "node"), key=len)
     where = ", ".join(joined(run) for run in runs[:SHOWN]) + (", ..." if len(runs) > SHOWN else "")
     gain = 1 - placed.weight / placed.assumed_weight if placed.assumed_weight else 0.0
     gains = f"; links are busy {percent(gain)} less than stage by stage" if gain > LITTLE else ""

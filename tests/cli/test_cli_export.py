@@ -19,8 +19,8 @@ from planner.specs.plan import plan_record
 Write = Callable[[Plan], str]
 
 
-def stage(group: str, first: int, last: int) -> Stage:
-    return Stage(group=group, first_layer=first, last_layer=last, strategy=Strategy())
+def stage(group: str, first: int, last: int, tp: int = 1) -> Stage:
+    return Stage(group=group, first_layer=first, last_layer=last, strategy=Strategy(degrees=(("tp", tp),)))
 
 
 MIXED = Plan(
@@ -31,9 +31,12 @@ MIXED = Plan(
     num_microbatches=4,
     zero_stage=1,
 )
-UNLIKE = replace(
-    MIXED, stages=(stage("rtx3080", 0, 11),), other_pipelines=(replace(MIXED, stages=(stage("rtx4090", 0, 11),)),)
+TORN = replace(
+    MIXED,
+    stages=(stage("rtx3080", 0, 3, tp=2), stage("rtx3080", 4, 7, tp=2), stage("rtx4090", 8, 11, tp=2)),
+    num_replicas=1,
 )
+"""From the first box to the second one and back."""
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ def test_a_plan_with_problems_is_not_written(run: Planner, write_plan: Write) ->
 
 def test_what_cannot_be_expressed_is_refused(run: Planner, write_plan: Write) -> None:
     """Exit code 5, with the reason and what to do, and no file."""
-    done = run("export", write_plan(UNLIKE), "--to", "hostfile", "-o", "hosts")
+    done = run("export", write_plan(TORN), "--to", "hostfile", "-o", "hosts")
     assert (done.exit_code, done.stdout) == (5, "")
     assert "planner: --to hostfile: lab-0 has ranks 1 and 4, but none between" in done.stderr
     assert "--to rank-table tells where each rank runs" in done.stderr

@@ -12,7 +12,10 @@ GOLDEN = Path(__file__).parent / "golden"
 PLANNER = "python -m planner"
 WRONG_RUNS = r"printf 'layers,hidden,heads,seq,gpu,gpus,gbs,oom\n2,64,4,128,H100,8,x,0\n2.5,64,4,128,H100,0,16,yes\n'"
 
-LAB = f"{PLANNER} plan cluster_specs/lab-3080-4090.yaml model_specs/gpt2.json --no-references -o -"
+LAB = (
+    f"{PLANNER} plan cluster_specs/lab-3080-4090.yaml model_specs/gpt2.json --no-references"
+    " -c 'pp = 2' -c 'dp = 2' -c 'tp = 2' -o -"
+)
 
 COMMANDS = {
     "help": f"{PLANNER} --help",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import assume, given, settings
@@ -150,6 +150,21 @@ def test_unlike_kinds_are_counted_after_one_another() -> None:
     ]
 
 
+def test_unlike_pipelines_in_the_same_boxes_are_counted_box_by_box() -> None:
+    """Two on cards of either kind in each box: kind after kind would come back to the first box."""
+    lab = read_cluster(str(transcripts.ROOT / "cluster_specs" / "lab-3080-4090.yaml"))
+    found = placed(replace(plan("rtx3080", dp=4), other_pipelines=(plan("rtx4090", dp=4),)), lab)
+    assert found.order == "tp-cp-pp-dp"
+    assert [(rank.node, rank.pipeline, rank.replica) for rank in found.ranks[:6]] == [
+        ("lab-0", 0, 0),
+        ("lab-0", 0, 1),
+        ("lab-0", 1, 0),
+        ("lab-0", 1, 1),
+        ("lab-1", 0, 2),
+        ("lab-1", 0, 3),
+    ]
+
+
 def test_the_lab_keeps_its_cards_apart_and_its_pipelines_in_one_box() -> None:
     """Two boxes with two RTX 3080 and two RTX 4090: unlike cards never share a tensor group, a pipeline has one box."""
     lab = read_cluster(str(transcripts.ROOT / "cluster_specs" / "lab-3080-4090.yaml"))
@@ -268,17 +283,21 @@ def test_any_plan_is_placed_soundly(seed: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(SEEDS)
 def test_ranks_follow_the_order_that_is_told(seed: int) -> None:
-    """Sorted as the order says; and the other order is taken only where it alone never comes back to a node."""
+    """Sorted as the order says, unlike pipelines one by one; the other order never comes back to a node."""
     found = drawn_problem(seed)
     assume(found is not None)
     assert found is not None
     problem, plan_ = found
     result = place(plan_, problem.cluster, problem.model, problem.job)
-    outer = ("stage", "replica") if result.order == "tp-cp-dp-pp" else ("replica", "stage")
+    usual = result.order == "tp-cp-dp-pp"
+    outer = ("stage", "replica") if usual else ("replica", "stage")
     keys = coordinates(result, "pipeline", *outer, "copy", "cp_rank", "tp_rank")
-    assert keys == sorted(keys)
-    if result.order != "tp-cp-dp-pp":
+    if usual or not plan_.other_pipelines:
+        assert keys == sorted(keys)
+    if not usual:
         assert all(node.is_run for node in slots(result.ranks))
+        assert [key for _, run in groupby(keys, key=lambda key: key[:2]) for key in sorted(run)] == keys
+        assert len(list(groupby(keys, key=lambda key: key[:2]))) == plan_.data_parallel
     for node in slots(result.ranks):
         assert [rank.local_rank for rank in node.ranks] == list(range(len(node.ranks)))
 
