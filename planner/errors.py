@@ -4,6 +4,7 @@ PlannerError
   - SpecError          wrong input: one or more problems, each with its place (exit 2)
   - NoFeasiblePlan     proved: no plan exists under the given limits (exit 3)
   - NoPlanInTime       not proved: the limit on time ran out before a plan was found (exit 4)
+  - CannotExpress      a target of ``planner export`` has no way to say what the plan says (exit 5)
 
 Anything else that is raised is a bug of the planner (exit 70).
 """
@@ -103,3 +104,13 @@ class NoPlanInTime(PlannerError):
         """Keep `lower_bound`, [s] below which no plan's step time can lie."""
         self.lower_bound = lower_bound
         super().__init__(message)
+
+
+class CannotExpress(PlannerError):
+    """A target has no way to say what a plan says; nothing is rounded to make it fit."""
+
+    def __init__(self, target: str, reasons: Sequence[str]) -> None:
+        """Keep the `target` and the `reasons`, at least one, each with a remedy where there is one."""
+        self.target = target
+        self.reasons = tuple(reasons)
+        super().__init__(f"the plan cannot be written for {target}: {'; '.join(self.reasons)}")

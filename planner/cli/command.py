@@ -10,9 +10,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
+from planner.errors import CannotExpress, NoFeasiblePlan, NoPlanInTime, Problem, SpecError
 
-PROBLEMS, WRONG_INPUT, INFEASIBLE, NO_TIME, BUG, INTERRUPTED = 1, 2, 3, 4, 70, 130
+PROBLEMS, WRONG_INPUT, INFEASIBLE, NO_TIME, INEXPRESSIBLE, BUG, INTERRUPTED = 1, 2, 3, 4, 5, 70, 130
 """Exit codes beside 0."""
 DISK_FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)})
 """What keeps a result from being written that is no fault of the planner."""
@@ -37,7 +37,7 @@ class Command(TyperCommand):
         except BrokenPipeError:
             silence()
             raise typer.Exit(0) from None
-        except (SpecError, NoFeasiblePlan, NoPlanInTime) as error:
+        except (SpecError, NoFeasiblePlan, NoPlanInTime, CannotExpress) as error:
             raise typer.Exit(failed(error)) from None
         except OSError as error:
             if error.errno not in DISK_FULL:
@@ -49,7 +49,7 @@ class Command(TyperCommand):
             raise typer.Exit(bug(error)) from error
 
 
-def failed(error: SpecError | NoFeasiblePlan | NoPlanInTime) -> int:
+def failed(error: SpecError | NoFeasiblePlan | NoPlanInTime | CannotExpress) -> int:
     """Tell what went wrong, and return the exit code."""
     from planner.report.problems import no_plan_text, no_time_text, problems_text
     from planner.report.terminal import page_width
@@ -57,6 +57,9 @@ def failed(error: SpecError | NoFeasiblePlan | NoPlanInTime) -> int:
     if isinstance(error, SpecError):
         say(problems_text(error.problems))
         return WRONG_INPUT
+    if isinstance(error, CannotExpress):
+        say(problems_text([Problem(f"--to {error.target}", reason) for reason in error.reasons]))
+        return INEXPRESSIBLE
     if isinstance(error, NoPlanInTime):
         say(no_time_text(error))
         return NO_TIME

@@ -44,6 +44,8 @@ def explain(
     comparisons = [pipeline.why_not(file, text) for text in why_not or ()]
     found = _search(file) if search and not comparisons else None
     if form is Format.text:
+        from planner.placement import place
+
         page = explain_text(
             file.plan,
             prediction,
@@ -51,6 +53,7 @@ def explain(
             file.model,
             file.job,
             certificate=None if file.edited else file.certificate,
+            placed=place(file.plan, file.cluster, file.model, file.job),
             found=found,
             comparisons=comparisons,
             width=page_width(),

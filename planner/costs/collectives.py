@@ -95,5 +95,10 @@ def collective_time(
     """
     share = (ranks - 1) / ranks
     steps = ranks - 1 if op == "ring" else logarithm2(ranks)
-    moved = ROUNDS[op] * size * share / rate
+    moved = moved_bytes(op, size, ranks) / rate
     return start * (ranks > 1) + latency * steps + larger(moved - share * beside, 0.0)
+
+
+def moved_bytes(op: str, size: Number, ranks: Number) -> Bytes:
+    """Return the bytes that each of `ranks` sends in a collective of `size` bytes: rounds size (n-1)/n."""
+    return ROUNDS[op] * size * ((ranks - 1) / ranks)

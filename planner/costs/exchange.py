@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from planner.costs.collectives import collective_time, ring_rate
+from planner.costs.collectives import collective_time, moved_bytes, ring_rate
 from planner.costs.crossing import Beyond, Crossing
 from planner.costs.layer import LayerCost
 from planner.costs.sizes import ParameterBytes, parameter_bytes
@@ -14,7 +15,10 @@ from planner.domain.job import Job
 from planner.domain.model import Number
 from planner.domain.plan import Strategy
 from planner.parallelism import AXES, ZERO_STAGES, ZeroStage, weight_copies
-from planner.units import Seconds, larger
+from planner.units import Bytes, Seconds, larger
+
+Transfers: TypeAlias = "tuple[tuple[str, Number], ...]"
+"""(collective, bytes) that each rank takes part in, one after another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,32 +43,41 @@ class Exchange:
     exposed_gather: float
 
     def step_time(self, parameters: Number) -> Seconds:
-        """Return the time [s] at the end of a step, before overlap.
+        """Return the time [s] of `step_transfers`, before overlap."""
+        return self._times(self.step_transfers(parameters))
+
+    def step_transfers(self, parameters: Number) -> Transfers:
+        """Return (collective, bytes) at the end of a step.
 
         Stage 0 adds gradients (all-reduce); stage 1 scatters gradients and gathers weights; stage 2 has scattered
         its gradients before; stage 3 keeps nothing whole. Gradients that wait are scattered now in any stage.
         """
         gradients = self.per.sent_gradients * parameters
         if not self.zero.optimizer:
-            return self._time("all_reduce", gradients)
-        time: Seconds = 0.0
-        if not self.zero.weights:
-            time = self._time("all_gather", self.per.sent_weights * parameters)
-        return time if self.zero.gradients else time + self._time("reduce_scatter", gradients)
+            return (("all_reduce", gradients),)
+        gather = () if self.zero.weights else (("all_gather", self.per.sent_weights * parameters),)
+        return gather if self.zero.gradients else (*gather, ("reduce_scatter", gradients))
 
     def layer_times(self, layer: LayerCost) -> tuple[Seconds, Seconds]:
         """Return the exposed seconds that each micro-batch adds to the layer's forward and backward pass.
 
         exposed = max(0, T - overlap compute) + share T: prefetching hides most of it, never all.
         """
-        forward: Seconds = 0.0
-        backward: Seconds = 0.0
-        if self.zero.weights:
-            forward = self._time("all_gather", self.per.sent_weights * layer.parameters)
-            backward = forward
-        if self.zero.gradients:
-            backward = backward + self._time("reduce_scatter", self.per.sent_gradients * layer.parameters)
+        forward, backward = (self._times(transfers) for transfers in self.pass_transfers(layer.parameters))
         return self._exposed(forward, layer.forward), self._exposed(backward, layer.backward)
+
+    def pass_transfers(self, parameters: Number) -> tuple[Transfers, Transfers]:
+        """Return (collective, bytes) of the forward and the backward pass of each micro-batch."""
+        gather = (("all_gather", self.per.sent_weights * parameters),) if self.zero.weights else ()
+        scatter = (("reduce_scatter", self.per.sent_gradients * parameters),) if self.zero.gradients else ()
+        return gather, (*gather, *scatter)
+
+    def sent(self, transfers: Transfers) -> Bytes:
+        """Return the bytes that each rank sends to the next one in the ring of the group."""
+        return sum((moved_bytes(op, size, self.ring) for op, size in transfers), start=0.0)
+
+    def _times(self, transfers: Transfers) -> Seconds:
+        return sum((self._time(op, size) for op, size in transfers), start=0.0)
 
     def _exposed(self, time: Seconds, compute: Seconds) -> Seconds:
         return larger(time - self.overlap_gather * compute, 0.0) + self.exposed_gather * time

@@ -75,7 +75,7 @@ def hop_time(
     part of the micro-batch through. A tensor group that is sequence parallel sends each element once. In a node the
     stages may lie in different parts of it. TCP passes the hosts: no device sends faster than its link to them.
     """
-    size = sender.split * _boundary_bytes(sender, model, job, framework, samples // sender.split)
+    size = sender.split * boundary_bytes(sender, model, job, framework, samples // sender.split)
     link = cluster.link(sender.group.name, receiver.group.name)
     in_node = link is not None and link.transport == "node"
     inner = link if link is not None and in_node else sender.group.intra_node
@@ -95,7 +95,7 @@ def _end_time(end: StageEnd, size: Bytes, limit: Number, message: Bytes, *, stag
     return size / end.split * end.replicas_per_node / smaller(limit, end.node_rate(message, staged=staged))
 
 
-def _boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framework, samples: int) -> Bytes:
+def boundary_bytes(sender: StageEnd, model: Model, job: Job, framework: Framework, samples: int) -> Bytes:
     """Return the bytes that one copy of a stage hands over: the hidden states, once per rank that sends them whole."""
     shard = layer_shard(job, sender.strategy, samples)
     whole = shard.tokens * model.hidden * shard.bytes_per_element

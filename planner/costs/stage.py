@@ -34,6 +34,11 @@ class LayerCosts:
     group: DeviceGroup
     strategy: Strategy
 
+    def edge_parameters(self, *, first: bool, last: bool) -> Number:
+        """Return the parameters [-] of the embedding, if `first`, and the head, if `last`; tied ones count once."""
+        held = [cost.parameters for cost, has in ((self.embedding, first), (self.head, last)) if has]
+        return sum(held, start=0.0) - (self.head.tied_parameters if first and last else 0.0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTerms:
@@ -134,9 +139,7 @@ def stage_terms(
     body, per = costs.body, exchange.per
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]
     waits, edge_waits = exchange.layer_times(body), [exchange.layer_times(edge) for edge in edges]
-    edge_parameters = sum((edge.parameters for edge in edges), start=0.0)
-    if first and last:
-        edge_parameters -= costs.head.tied_parameters
+    edge_parameters = costs.edge_parameters(first=first, last=last)
     kept, replay = dict(body.kept), dict(body.replay)
     unit = reduce(larger, [edge.parameters for edge in edges], body.parameters)
     shared = gathered_bytes(framework, job, unit) * (exchange.ranks > 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from planner.domain.cluster import Cluster
 from planner.domain.job import Constraint, Job
@@ -17,7 +17,11 @@ from planner.report.layout import WIDTH, bullet, joined, labelled, table
 from planner.report.plan import NOTHING, decision, proof, runner_up_table, speed, where_time_goes
 from planner.report.prediction import MEMORY_TITLE, memory_lines
 from planner.report.problems import rejection_lines, spans
+from planner.report.ranks import rank_lines
 from planner.report.stages import stage_table
+
+if TYPE_CHECKING:
+    from planner.placement import Placement
 
 TIGHT = 0.97
 """[-] share of the limit from which on memory is said to bind."""
@@ -57,6 +61,7 @@ def explain_text(
     job: Job,
     *,
     certificate: Certificate | None = None,
+    placed: Placement | None = None,
     found: Outcome | None = None,
     comparisons: Sequence[Comparison] = (),
     width: int = WIDTH,
@@ -68,6 +73,7 @@ def explain_text(
         *stage_table(plan, prediction, cluster, width),
         "",
         *labelled("plan", decision(plan), width),
+        *(rank_lines(placed, width) if placed else []),
         *labelled("step", speed(prediction), width),
         *confidence_lines(prediction, width),
         *(labelled("proof", proof(certificate), width) if certificate else []),

@@ -16,6 +16,7 @@ _STYLES = (
         r"(?m)^(cluster|model|job|plan|layout|step|proof|context|idle|cost|training|runs on|fits|search:|next:)(?= )",
         "bold",
     ),
+    (r"(?m)^ranks(?= )", "bold"),
     (r"(?m)^(where a step goes|runners-up|stage +group|what fills|what binds|why not).*$", "bold"),
     (f"{FULL}+", "cyan"),
     (f"{EMPTY}+", "bright_black"),

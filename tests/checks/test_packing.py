@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from planner.checks.packing import is_packable
+from planner.checks.packing import is_packable, pack
 
 
 @cache
@@ -22,6 +22,19 @@ def fits(items: tuple[int, ...], rooms: tuple[int, ...]) -> bool:
     )
 
 
+def holds(
+    packing: list[tuple[dict[int, int], int]] | None, blocks: dict[int, int], num_nodes: int, node_size: int
+) -> bool:
+    """Return whether a packing has room for the blocks, on no more nodes than there are and none too full."""
+    if packing is None:
+        return False
+    full = any(sum(size * count for size, count in node.items()) > node_size for node, _ in packing)
+    room = {size: sum(node.get(size, 0) * nodes for node, nodes in packing) for size in blocks}
+    assert not full
+    assert sum(nodes for _, nodes in packing) <= num_nodes
+    return all(room[size] >= count for size, count in blocks.items())
+
+
 @pytest.mark.parametrize("sizes", [(8, 4, 2, 1), (3, 2, 1), (4, 3, 2), (6, 4, 3), (5, 3, 2), (6, 2, 1)])
 @pytest.mark.parametrize("node_size", [4, 6, 8, 9])
 def test_equals_exhaustive_search(sizes: tuple[int, ...], node_size: int) -> None:
@@ -30,7 +43,9 @@ def test_equals_exhaustive_search(sizes: tuple[int, ...], node_size: int) -> Non
         for counts in product(range(4), repeat=len(sizes)):
             items = tuple(size for size, count in zip(sizes, counts, strict=True) for _ in range(count))
             expected = fits(items, (node_size,) * num_nodes)
-            assert is_packable(dict(zip(sizes, counts, strict=True)), num_nodes, node_size) is expected, items
+            blocks = dict(zip(sizes, counts, strict=True))
+            assert is_packable(blocks, num_nodes, node_size) is expected, items
+            assert holds(pack(blocks, num_nodes, node_size), blocks, num_nodes, node_size) is expected, items
 
 
 @pytest.mark.parametrize(
@@ -51,3 +66,4 @@ def test_equals_exhaustive_search(sizes: tuple[int, ...], node_size: int) -> Non
 def test_large_clusters(blocks: dict[int, int], num_nodes: int, packable: bool) -> None:
     """Thousands of nodes of eight devices are answered as surely as three."""
     assert is_packable(blocks, num_nodes, 8) is packable
+    assert holds(pack(blocks, num_nodes, 8), blocks, num_nodes, 8) is packable

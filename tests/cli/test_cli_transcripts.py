@@ -12,6 +12,11 @@ GOLDEN = Path(__file__).parent / "golden"
 PLANNER = "python -m planner"
 WRONG_RUNS = r"printf 'layers,hidden,heads,seq,gpu,gpus,gbs,oom\n2,64,4,128,H100,8,x,0\n2.5,64,4,128,H100,0,16,yes\n'"
 
+LAB = (
+    f"{PLANNER} plan cluster_specs/lab-3080-4090.yaml model_specs/gpt2.json --no-references"
+    " -c 'pp = 2' -c 'dp = 2' -c 'tp = 2' -o -"
+)
+
 COMMANDS = {
     "help": f"{PLANNER} --help",
     "show-cluster": f"{PLANNER} show cluster cluster_specs/mixed-h100-a100-l40s.yaml",
@@ -40,6 +45,9 @@ COMMANDS = {
     "wrong-context": (
         f"{PLANNER} predict 2x8:h100-sxm-80gb model_specs/llama-3-8b.json --layout tp=2,cp=8,cp_comm_type=a2a,seq=32768"
     ),
+    "export-rank-table": f"{LAB} | {PLANNER} export - --to rank-table",
+    "export-hostfile": f"{LAB} | {PLANNER} export - --to hostfile",
+    "wrong-target": f"{PLANNER} export plan.yaml --to rank-tabel",
     "reader-gone": f"{PLANNER} show devices | head -n 1",
 }
 

@@ -1,0 +1,105 @@
+"""``planner export``: where it writes, in which form, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cli.stub_pipeline import Planner
+from planner.domain.plan import Plan, Stage, Strategy
+from planner.specs.cluster import read_cluster
+from planner.specs.job import read_job
+from planner.specs.model import read_model
+from planner.specs.plan import plan_record
+
+Write = Callable[[Plan], str]
+
+
+def stage(group: str, first: int, last: int, tp: int = 1) -> Stage:
+    return Stage(group=group, first_layer=first, last_layer=last, strategy=Strategy(degrees=(("tp", tp),)))
+
+
+MIXED = Plan(
+    stages=(stage("rtx3080", 0, 4), stage("rtx4090", 5, 11)),
+    schedule="1f1b",
+    num_replicas=4,
+    micro_batch=4,
+    num_microbatches=4,
+    zero_stage=1,
+)
+TORN = replace(
+    MIXED,
+    stages=(stage("rtx3080", 0, 3, tp=2), stage("rtx3080", 4, 7, tp=2), stage("rtx4090", 8, 11, tp=2)),
+    num_replicas=1,
+)
+"""From the first box to the second one and back."""
+
+
+@pytest.fixture
+def write_plan(run: Planner) -> Write:
+    """Return a function that writes a plan for the lab's boxes into a file, and returns its name."""
+    del run
+
+    def written(plan: Plan) -> str:
+        cluster, model = read_cluster("cluster_specs/lab-3080-4090.yaml"), read_model("model_specs/gpt2.json")
+        job, _ = read_job(None, {"global_batch": plan.global_batch}, model, cluster)
+        Path("plan.json").write_text(json.dumps(plan_record(plan, cluster, model, job)), encoding="utf-8")
+        return "plan.json"
+
+    return written
+
+
+def test_the_text_is_the_targets_own(run: Planner, write_plan: Write) -> None:
+    """A rank table is CSV, one line a rank, on standard output alone."""
+    done = run("export", write_plan(MIXED), "--to", "rank-table")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].startswith("rank,node,local_rank,device_index,device,group,")
+    assert len(done.stdout.splitlines()) == 9
+
+
+def test_data_for_programs(run: Planner, write_plan: Write) -> None:
+    """The same as JSON and YAML, where a target has them; where not, that is wrong usage."""
+    document = json.loads(run("export", write_plan(MIXED), "--to", "rank-table", "--format", "json").stdout)
+    assert document["format_version"] == "1.0"
+    assert document["ranks"][1]["node"] == "lab-0"
+    assert "rank_order: tp-cp-pp-dp" in run("export", "plan.json", "--to", "rank-table", "--format", "yaml").stdout
+    done = run("export", "plan.json", "--to", "hostfile", "--format", "json")
+    assert done.exit_code == 2
+    assert "hostfile has a form of its own" in done.stderr
+
+
+def test_a_file_is_written_whole(run: Planner, write_plan: Write) -> None:
+    """-o FILE prints nothing, and says where it cannot write."""
+    done = run("export", write_plan(MIXED), "--to", "hostfile", "-o", "hosts")
+    assert (done.exit_code, done.output) == (0, "")
+    assert Path("hosts").read_text(encoding="utf-8").endswith("lab-1 slots=4\n")
+    assert run("export", "plan.json", "--to", "hostfile", "-o", "nowhere/hosts").exit_code == 2
+
+
+def test_a_plan_with_problems_is_not_written(run: Planner, write_plan: Write) -> None:
+    """Exit code 1, the problems as `planner check` has them, and the file as it was."""
+    Path("hosts").write_text("before", encoding="utf-8")
+    torn = replace(MIXED, stages=(stage("rtx3080", 0, 4), stage("rtx4090", 6, 11)))
+    done = run("export", write_plan(torn), "--to", "hostfile", "-o", "hosts")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "planner: stages[1].first_layer" in done.stderr
+    assert Path("hosts").read_text(encoding="utf-8") == "before"
+
+
+def test_what_cannot_be_expressed_is_refused(run: Planner, write_plan: Write) -> None:
+    """Exit code 5, with the reason and what to do, and no file."""
+    done = run("export", write_plan(TORN), "--to", "hostfile", "-o", "hosts")
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert "planner: --to hostfile: lab-0 has ranks 1 and 4, but none between" in done.stderr
+    assert "--to rank-table tells where each rank runs" in done.stderr
+    assert not Path("hosts").exists()
+
+
+def test_an_explanation_states_the_order_of_the_ranks(run: Planner, write_plan: Write) -> None:
+    """In one line, with the nodes."""
+    done = run("explain", write_plan(MIXED), "--no-search")
+    assert "ranks    tp innermost, then pp, then dp: 0-3 on lab-0, 4-7 on lab-1\n" in done.stdout
