@@ -21,13 +21,13 @@ from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
 from planner.domain.progress import Reporter
 from planner.program.unlike.pricing import Priced, price
 from planner.program.unlike.shares import Share, relaxed, share_out
-from planner.program.unlike.templates import Range, Templates, find_templates
+from planner.program.unlike.templates import Maker, Range, Templates
 from planner.units import NANOSECOND
 
 ROUNDS = 64
 """Times that a node's templates are made exact."""
-APART = 0.5
-"""[-] of the gap and the step, by which exchanges of kinds may differ before they are told apart."""
+APART = 0.005
+"""[-] of the step, by which exchanges of kinds may differ before they are told apart."""
 FINE, SPREAD = 0.1, 0.25
 """[-] of the gap, to which a step is found, and to which layers are spread."""
 
@@ -73,6 +73,7 @@ class UnlikeSearch:
     ) -> None:
         """Prepare to look for plans faster than `best` [ns] by more than the gap."""
         self._space = UnlikeSpace(space)
+        self._maker = Maker(self._space)
         self._batch = space.job.global_batch
         self._gap, self._best = gap, best
         self._started = time.monotonic()
@@ -116,18 +117,23 @@ class UnlikeSearch:
         return self.result
 
     def _opened(self) -> Iterator[Node]:
-        """Yield nodes that together hold all plans: numbers of replicas within a factor of two."""
+        """Yield nodes that together hold all plans: numbers of replicas within a factor of two.
+
+        Few replicas share fewer adapters than many: as long as that is so, each number is a node.
+        """
         space = self._space.space
         for meeting in self._space.meetings():
             bound = self._fluid(meeting)
             self.result.replay_bound = min(self.result.replay_bound, bound)
             most = min(self._batch, sum(self._space.devices(group) for group in meeting.groups))
             low = len(meeting.groups)
+            shared = max(space.cluster.group(group).devices_per_node for group in meeting.groups)
             while low <= most:
-                numbers = [n for n in range(low, min(2 * low - 1, most) + 1) if allows(space.job.constraints, "dp", n)]
+                end = low if low < shared else min(2 * low - 1, most)
+                numbers = [n for n in range(low, end + 1) if allows(space.job.constraints, "dp", n)]
                 if numbers:
                     yield Node(meeting, Range(fewest=numbers[0], most=numbers[-1]), bound)
-                low *= 2
+                low = end + 1
 
     def _fluid(self, meeting: Meeting) -> float:
         """Return a bound [ns] on the step: all devices at the best rate of their group, without edges or exchange."""
@@ -156,7 +162,7 @@ class UnlikeSearch:
         needed = max(0.0, self._batch / self.cutoff - others) * (1 - 1e-9)
         devices = self._space.devices(group)
         kinds = [kind for kind in self._space.kinds(meeting, group) if devices * self._kind_rate(kind) >= needed]
-        return find_templates(self._space, meeting, kinds, node.within, needed)
+        return self._maker.templates(meeting, kinds, node.within, needed)
 
     def _refined(self, node: Node) -> Iterator[Node]:
         """Yield the parts of a node that may hold a plan below the cutoff; close it if there are none."""
@@ -183,7 +189,8 @@ class UnlikeSearch:
             self.result.lower_bound = min(self.result.lower_bound, bound)
         yield from parts
 
-    def _parts(self, node: Node, bound: float, syncs: list[tuple[float, float]]) -> Iterator[Node]:
+    @staticmethod
+    def _parts(node: Node, bound: float, syncs: list[tuple[float, float]]) -> Iterator[Node]:
         """Yield the halves of a node: of its exchanges where the kinds' are far apart, else of its replicas.
 
         Of a single number of replicas it is halved below an exchange that was met, as long as there are any.
@@ -191,7 +198,7 @@ class UnlikeSearch:
         within = node.within
         shortest, longest = syncs[-1] if syncs else (0.0, 0.0)
         apart = (max(shortest, within.sync_low) + longest) / 2
-        if longest - max(shortest, within.sync_low) > APART * self._gap * bound:
+        if longest - max(shortest, within.sync_low) > APART * bound:
             yield replace(node, within=replace(within, sync_high=apart), bound=bound)
             yield replace(node, within=replace(within, sync_low=apart), bound=bound)
         elif within.fewest < within.most:

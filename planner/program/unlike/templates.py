@@ -119,43 +119,72 @@ class Range:
     """[ns]"""
 
 
-def find_templates(
-    space: UnlikeSpace, meeting: Meeting, kinds: Sequence[Kind], within: Range, needed: float
-) -> Templates:
-    """Return the templates of a group's kinds in plans of a range, priced at the best number of replicas.
+class Maker:
+    """Makes templates of one space; what does not depend on the range of plans is priced once."""
 
-    More replicas shard the optimizer more finely, so that memory is that of the most. Templates that together manage
-    less than `needed` [samples/ns] are left out.
-    """
-    found: list[tuple[Template, float, float, float, float]] = []
-    for kind in kinds:
-        if kind.micro_batch + within.fewest - 1 > space.space.job.global_batch:
-            continue
-        counts = [p for p in space.stage_counts(kind) if space.most_replicas(kind, p) > 0]
-        if counts:
-            found += list(_bounded(space, meeting, kind, counts, within, needed))
-    fill, pace, around, sync = (np.array([row[at] for row in found], dtype=float) for at in (1, 2, 3, 4))
-    return Templates([row[0] for row in found], fill, pace, around, sync, within.sync_low)
+    def __init__(self, space: UnlikeSpace) -> None:
+        """Price nothing yet."""
+        self._space = space
+        self._layers = space.space.model.num_layers
+        self._passes: dict[tuple[Kind, int, int], tuple[Floats, Floats, float]] = {}
+        self._terms: dict[tuple[Meeting, Kind, int, int], StageTerms] = {}
 
+    def templates(self, meeting: Meeting, kinds: Sequence[Kind], within: Range, needed: float) -> Templates:
+        """Return the templates of a group's kinds in plans of a range, priced at the best number of replicas.
 
-def _bounded(
-    space: UnlikeSpace, meeting: Meeting, kind: Kind, counts: Sequence[int], within: Range, needed: float
-) -> Iterator[tuple[Template, float, float, float, float]]:
-    """Yield each template of a kind that can hold the layers, with its fill, pace, cycle and exchange [ns]."""
-    passes, paces, backward = _passes(space, meeting, kind, counts, within.most)
-    layers, width = space.space.model.num_layers, space.space.choices[kind.choice].width
-    sync = _Sync(space, meeting, kind, within.most, backward)
-    for stages, passed, pace in zip(counts, passes.tolist(), paces.tolist(), strict=True):
-        held = min(within.most, space.most_replicas(kind, stages))
-        for fewest, largest, here in _numbers(held) if pace < NEVER else ():
-            if largest * kind.micro_batch < needed * pace:
+        More replicas shard the optimizer more finely, so that memory is that of the most. Templates that together
+        manage less than `needed` [samples/ns] are left out.
+        """
+        found: list[tuple[Template, float, float, float, float]] = []
+        for kind in kinds:
+            if kind.micro_batch + within.fewest - 1 <= self._space.space.job.global_batch:
+                found += list(self._bounded(meeting, kind, within, needed))
+        fill, pace, around, sync = (np.array([row[at] for row in found], dtype=float) for at in (1, 2, 3, 4))
+        return Templates([row[0] for row in found], fill, pace, around, sync, within.sync_low)
+
+    def _bounded(
+        self, meeting: Meeting, kind: Kind, within: Range, needed: float
+    ) -> Iterator[tuple[Template, float, float, float, float]]:
+        """Yield each template of a kind that can hold the layers, with its fill, pace, cycle and exchange [ns]."""
+        counts = [p for p in self._space.stage_counts(kind) if self._space.most_replicas(kind, p) > 0]
+        if not counts:
+            return
+        passes, paces, backward = self._priced(meeting, kind, counts, within.most)
+        width = self._space.space.choices[kind.choice].width
+        for stages, passed, pace in zip(counts, passes.tolist(), paces.tolist(), strict=True):
+            held = min(within.most, self._space.most_replicas(kind, stages))
+            if pace >= NEVER or held * kind.micro_batch < needed * pace:
                 continue
-            exchange = sync.bound(here, -(-layers // stages))
-            if exchange <= within.sync_high:
-                one = Template(
-                    kind=kind, num_stages=stages, devices=stages * width, fewest=fewest, most=largest, here=here
-                )
-                yield one, passed, pace, passed / stages if stages > 1 else 0.0, exchange
+            for fewest, largest, here in _numbers(held):
+                if largest * kind.micro_batch < needed * pace:
+                    continue
+                exchange = self._sync(meeting, kind, within.most, here, -(-self._layers // stages), backward)
+                if exchange <= within.sync_high:
+                    one = Template(
+                        kind=kind, num_stages=stages, devices=stages * width, fewest=fewest, most=largest, here=here
+                    )
+                    yield one, passed, pace, passed / stages if stages > 1 else 0.0, exchange
+
+    def _priced(self, meeting: Meeting, kind: Kind, counts: Sequence[int], most: int) -> tuple[Floats, Floats, float]:
+        """Return what `_passes` does, found once: where nothing is sharded, the number of replicas does not matter."""
+        key = (kind, meeting.zero_stage, most if meeting.zero_stage else min(most, self._contending(kind)))
+        if key not in self._passes:
+            self._passes[key] = _passes(self._space, meeting, kind, counts, most)
+        return self._passes[key]
+
+    def _contending(self, kind: Kind) -> int:
+        """Return the replicas from which on more of them do not share the adapters of a node."""
+        choice = self._space.space.choices[kind.choice]
+        return choice.group.devices_per_node // choice.block
+
+    def _sync(self, meeting: Meeting, kind: Kind, replicas: int, here: int, layers: int, backward: float) -> float:
+        """Return a bound [ns] on the exchange of a stage with `layers`, which may have no edge, and hides behind it."""
+        key = (meeting, kind, replicas if meeting.zero_stage else 0, here)
+        if key not in self._terms:
+            batch, alone = self._space.space.job.global_batch, not kind.pipelined
+            family = self._space.family(meeting, kind, replicas, here, batch)
+            self._terms[key] = self._space.space.terms(family, "none", alone, alone)
+        return float(np.min(sync_time(self._terms[key], layers, backward))) / NANOSECOND - 2
 
 
 def _numbers(most: int) -> list[tuple[int, int, int]]:
@@ -199,24 +228,3 @@ def _passes(
     paces = np.maximum(rate_pace(layers, np.cumsum(rates)[rows]), np.maximum(fullest, max(hop)))
     passes = np.where(possible, layers * fastest + edges + rows * sum(hop), NEVER)
     return passes, np.where(possible, paces, NEVER), LONG
-
-
-@dataclass
-class _Sync:
-    """The exchange of a kind's largest stage, asked for one number of replicas on the group after another."""
-
-    space: UnlikeSpace
-    meeting: Meeting
-    kind: Kind
-    replicas: int
-    backward: float
-    """[s] that may hide it."""
-    known: dict[int, StageTerms] = field(default_factory=dict)
-
-    def bound(self, here: int, layers: int) -> float:
-        """Return a bound [ns] with `here` replicas on the group and `layers` on a stage, which may have no edge."""
-        if here not in self.known:
-            batch, alone = self.space.space.job.global_batch, not self.kind.pipelined
-            family = self.space.family(self.meeting, self.kind, self.replicas, here, batch)
-            self.known[here] = self.space.space.terms(family, "none", alone, alone)
-        return float(np.min(sync_time(self.known[here], layers, self.backward))) / NANOSECOND - 2
