@@ -19,6 +19,8 @@ from planner.schedules import Schedule
 ALL_SETS = 4
 """Groups up to which every set of them is tried; of more, all of them and all but one."""
 SCHEDULE = "1f1b"
+MOST_SAMPLES = 8
+"""[samples] of a micro-batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class UnlikeSpace:
         asked = (space.job, space.framework, space.target)
         policies = dict.fromkeys(one.recompute for one in find_restrictions(space.choices, *asked))
         for samples in divisors(space.job.global_batch):
-            if not allows(space.job.constraints, "micro_batch", samples):
+            if samples > MOST_SAMPLES or not allows(space.job.constraints, "micro_batch", samples):
                 continue
             for pipelined in (False, True):
                 if not zero_allowed(meeting.zero_stage, *asked, shared=True, pipelined=pipelined):

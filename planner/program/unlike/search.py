@@ -80,7 +80,7 @@ class UnlikeSearch:
         self._deadline = self._started + time_limit if time_limit > 0 else np.inf
         self._reporter = reporter or Reporter()
         self._numbers = count()
-        self._fastest: dict[tuple[str, int], float] = {}
+        self._fastest: dict[tuple[str, int, int], float] = {}
         self._priced: dict[tuple[object, ...], Priced | None] = {}
         self.result = UnlikeResult()
 
@@ -123,8 +123,7 @@ class UnlikeSearch:
         """
         space = self._space.space
         for meeting in self._space.meetings():
-            bound = self._fluid(meeting)
-            self.result.replay_bound = min(self.result.replay_bound, bound)
+            self.result.replay_bound = min(self.result.replay_bound, self._fluid(meeting, self._batch))
             most = min(self._batch, sum(self._space.devices(group) for group in meeting.groups))
             low = len(meeting.groups)
             shared = max(space.cluster.group(group).devices_per_node for group in meeting.groups)
@@ -132,20 +131,21 @@ class UnlikeSearch:
                 end = low if low < shared else min(2 * low - 1, most)
                 numbers = [n for n in range(low, end + 1) if allows(space.job.constraints, "dp", n)]
                 if numbers:
-                    yield Node(meeting, Range(fewest=numbers[0], most=numbers[-1]), bound)
+                    within = Range(fewest=numbers[0], most=numbers[-1])
+                    yield Node(meeting, within, self._fluid(meeting, numbers[-1]))
                 low = end + 1
 
-    def _fluid(self, meeting: Meeting) -> float:
-        """Return a bound [ns] on the step: all devices at the best rate of their group, without edges or exchange."""
-        rates = [self._rate(meeting, group) for group in meeting.groups]
+    def _fluid(self, meeting: Meeting, most: int) -> float:
+        """Return a bound [ns] on the step, replayed or not, of `most` replicas at their best pace, without fill."""
+        rates = [self._rate(meeting, group, most) for group in meeting.groups]
         return self._batch / sum(rates) if all(rates) else np.inf
 
-    def _rate(self, meeting: Meeting, group: str) -> float:
-        """Return the most samples per ns of a group."""
-        key = (group, meeting.zero_stage)
+    def _rate(self, meeting: Meeting, group: str, most: int) -> float:
+        """Return the most samples per ns of a group with up to `most` replicas."""
+        key = (group, meeting.zero_stage, most)
         if key not in self._fastest:
             kinds = self._space.kinds(meeting, group)
-            self._fastest[key] = self._space.devices(group) * max(map(self._kind_rate, kinds), default=0.0)
+            self._fastest[key] = max((self._maker.rate(meeting, kind, most) for kind in kinds), default=0.0)
         return self._fastest[key]
 
     def _kind_rate(self, kind: Kind) -> float:
@@ -158,7 +158,8 @@ class UnlikeSearch:
     def _templates(self, node: Node, group: str) -> Templates:
         """Return the templates with which a plan below the cutoff may be had, all other groups being at their best."""
         meeting = node.meeting
-        others = sum(self._rate(meeting, other) for other in meeting.groups if other != group)
+        most = node.within.most
+        others = sum(self._rate(meeting, other, most) for other in meeting.groups if other != group)
         needed = max(0.0, self._batch / self.cutoff - others) * (1 - 1e-9)
         devices = self._space.devices(group)
         kinds = [kind for kind in self._space.kinds(meeting, group) if devices * self._kind_rate(kind) >= needed]
@@ -167,7 +168,11 @@ class UnlikeSearch:
     def _refined(self, node: Node) -> Iterator[Node]:
         """Yield the parts of a node that may hold a plan below the cutoff; close it if there are none."""
         self.result.nodes += 1
-        groups = [self._templates(node, group) for group in node.meeting.groups]
+        groups: list[Templates] = []
+        for group in node.meeting.groups:
+            groups.append(self._templates(node, group))
+            if not groups[-1].listed:
+                break
         bound = np.inf
         syncs: list[tuple[float, float]] = []
         if all(group.listed for group in groups):

@@ -121,14 +121,17 @@ def _options(group: Templates, limit: float, useful: NDArray[np.bool_], most: in
 def _every(
     options: Sequence[Sequence[Option]], batch: int, admitted: Callable[[int], bool]
 ) -> Iterator[tuple[Option, ...]]:
-    able = [
-        (sum(one.samples * one.most for one in chosen), chosen)
-        for chosen in product(*options)
-        if admitted(sum(one.replicas for one in chosen))
-    ]
-    for managed, chosen in sorted(able, key=lambda pair: -pair[0]):
-        if managed >= batch:
-            yield chosen
+    """Yield the combinations that manage the batch with a number of replicas that is admitted, the best first."""
+    managed, replicas = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for each in options:
+        managed = np.add.outer(managed, [one.samples * one.most for one in each]).ravel()
+        replicas = np.add.outer(replicas, [one.replicas for one in each]).ravel()
+    able = np.flatnonzero(managed >= batch)
+    shape = tuple(len(each) for each in options)
+    for index in able[np.argsort(-managed[able], kind="stable")].tolist():
+        if admitted(int(replicas[index])):
+            at = np.unravel_index(index, shape)
+            yield tuple(each[int(where)] for each, where in zip(options, at, strict=True))
 
 
 def _best(

@@ -24,7 +24,7 @@ from planner.units import NANOSECOND
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-FEW = 12
+FEW = 4
 """Replicas on a group up to which each number is priced by itself."""
 LONG = 1e9
 """[s] a backward pass behind which all that can be hidden is."""
@@ -126,6 +126,7 @@ class Maker:
         """Price nothing yet."""
         self._space = space
         self._layers = space.space.model.num_layers
+        self._counts: dict[Kind, tuple[Counts, Counts]] = {}
         self._passes: dict[tuple[Kind, int, int], tuple[Floats, Floats, float]] = {}
         self._terms: dict[tuple[Meeting, Kind, int, int], StageTerms] = {}
 
@@ -142,30 +143,53 @@ class Maker:
         fill, pace, around, sync = (np.array([row[at] for row in found], dtype=float) for at in (1, 2, 3, 4))
         return Templates([row[0] for row in found], fill, pace, around, sync, within.sync_low)
 
+    def rate(self, meeting: Meeting, kind: Kind, most: int) -> float:
+        """Return the most samples per ns of up to `most` pipelines of a kind, sharded as finely as may be."""
+        counts, held = self._counted(kind)
+        if not len(counts):
+            return 0.0
+        _, paces, _ = self._priced(meeting, kind, counts, self._space.space.job.global_batch)
+        return float((np.minimum(held, most) * kind.micro_batch / paces).max())
+
     def _bounded(
         self, meeting: Meeting, kind: Kind, within: Range, needed: float
     ) -> Iterator[tuple[Template, float, float, float, float]]:
         """Yield each template of a kind that can hold the layers, with its fill, pace, cycle and exchange [ns]."""
-        counts = [p for p in self._space.stage_counts(kind) if self._space.most_replicas(kind, p) > 0]
-        if not counts:
+        counts, held = self._counted(kind)
+        if not len(counts):
             return
         passes, paces, backward = self._priced(meeting, kind, counts, within.most)
-        width = self._space.space.choices[kind.choice].width
-        for stages, passed, pace in zip(counts, passes.tolist(), paces.tolist(), strict=True):
-            held = min(within.most, self._space.most_replicas(kind, stages))
-            if pace >= NEVER or held * kind.micro_batch < needed * pace:
-                continue
-            for fewest, largest, here in _numbers(held):
-                if largest * kind.micro_batch < needed * pace:
+        width, samples = self._space.space.choices[kind.choice].width, kind.micro_batch
+        most = np.minimum(within.most, held)
+        largest_stages, syncs = -(-self._layers // counts), dict[int, Floats]()
+        for index in np.flatnonzero((paces < NEVER) & (most * samples >= needed * paces)).tolist():
+            stages, passed, pace = int(counts[index]), float(passes[index]), float(paces[index])
+            for fewest, largest, here in _numbers(int(most[index])):
+                if largest * samples < needed * pace:
                     continue
-                exchange = self._sync(meeting, kind, within.most, here, -(-self._layers // stages), backward)
+                if here not in syncs:
+                    syncs[here] = self._syncs(meeting, kind, within.most, here, largest_stages, backward)
+                exchange = float(syncs[here][index]) - self._unsure(kind, int(largest_stages[index]), fewest, largest)
                 if exchange <= within.sync_high:
                     one = Template(
                         kind=kind, num_stages=stages, devices=stages * width, fewest=fewest, most=largest, here=here
                     )
                     yield one, passed, pace, passed / stages if stages > 1 else 0.0, exchange
 
-    def _priced(self, meeting: Meeting, kind: Kind, counts: Sequence[int], most: int) -> tuple[Floats, Floats, float]:
+    def _unsure(self, kind: Kind, layers: int, fewest: int, most: int) -> float:
+        """Return [ns] by which latencies, which grow with log2 n, may be less than at either end of `_numbers`."""
+        latency = self._space.space.choices[kind.choice].group.inter_node.latency
+        return 2 * layers * latency / NANOSECOND * float(np.log2(most / fewest))
+
+    def _counted(self, kind: Kind) -> tuple[Counts, Counts]:
+        """Return the numbers of stages of a kind, and how many pipelines of each the group holds."""
+        if kind not in self._counts:
+            pairs = [(stages, self._space.most_replicas(kind, stages)) for stages in self._space.stage_counts(kind)]
+            listed = np.array([pair for pair in pairs if pair[1] > 0], dtype=np.int64).reshape(-1, 2)
+            self._counts[kind] = listed[:, 0], listed[:, 1]
+        return self._counts[kind]
+
+    def _priced(self, meeting: Meeting, kind: Kind, counts: Counts, most: int) -> tuple[Floats, Floats, float]:
         """Return what `_passes` does, found once: where nothing is sharded, the number of replicas does not matter."""
         key = (kind, meeting.zero_stage, most if meeting.zero_stage else min(most, self._contending(kind)))
         if key not in self._passes:
@@ -177,36 +201,37 @@ class Maker:
         choice = self._space.space.choices[kind.choice]
         return choice.group.devices_per_node // choice.block
 
-    def _sync(self, meeting: Meeting, kind: Kind, replicas: int, here: int, layers: int, backward: float) -> float:
-        """Return a bound [ns] on the exchange of a stage with `layers`, which may have no edge, and hides behind it."""
+    def _syncs(self, meeting: Meeting, kind: Kind, replicas: int, here: int, layers: Counts, backward: float) -> Floats:
+        """Return bounds [ns] on the exchange of stages with `layers`, which may have no edge, and hide behind it."""
         key = (meeting, kind, replicas if meeting.zero_stage else 0, here)
         if key not in self._terms:
             batch, alone = self._space.space.job.global_batch, not kind.pipelined
             family = self._space.family(meeting, kind, replicas, here, batch)
             self._terms[key] = self._space.space.terms(family, "none", alone, alone)
-        return float(np.min(sync_time(self._terms[key], layers, backward))) / NANOSECOND - 2
+        seconds: Floats = np.ravel(sync_time(self._terms[key], layers, backward))
+        return seconds / NANOSECOND - 2
 
 
 def _numbers(most: int) -> list[tuple[int, int, int]]:
     """Return (fewest, most, here): numbers of replicas on a group that are priced as one, as if there were `here`.
 
     The exchange in the group's ring grows with 1 - 1/n, that with other groups shrinks with 1/n: together they are
-    linear in 1/n, and shortest at one of the ends. Few are priced one by one, for their latencies are not linear.
+    linear in 1/n, and shortest at one of the ends, but for latencies. Few are priced one by one.
     """
     few = [(number, number, number) for number in range(1, min(most, FEW) + 1)]
     return few if most <= FEW else [*few, (FEW + 1, most, FEW + 1), (FEW + 1, most, most)]
 
 
 def _passes(
-    space: UnlikeSpace, meeting: Meeting, kind: Kind, counts: Sequence[int], most: int
+    space: UnlikeSpace, meeting: Meeting, kind: Kind, counts: Counts, most: int
 ) -> tuple[Floats, Floats, float]:
     """Return bounds [ns] for each number of stages: on one micro-batch through all of them, and on the pace.
 
     And the largest backward pass [s] that may hide the exchange of the first stage.
     """
     layers = space.space.model.num_layers
-    family = space.family(meeting, kind, most, 1, max(counts[-1], space.space.job.global_batch))
-    table = space.space.table(family, stage_counts=counts)
+    family = space.family(meeting, kind, most, 1, max(int(counts[-1]), space.space.job.global_batch))
+    table = space.space.table(family, stage_counts=counts.tolist())
     if not kind.pipelined:
         only = table.prices(first=True, last=True)
         time = float(only.time[0, 0, layers - 1])
@@ -221,9 +246,9 @@ def _passes(
     costs = space.space.costs(kind.choice, kind.micro_batch, pipelined=True)
     edges = sum(float(end.forward + end.backward) for end in (costs.embedding, costs.head)) / NANOSECOND
     fastest = float(np.where(fits, (middle - sends) / many, np.inf).min())
-    rows = np.array(counts) - 1
+    rows = counts - 1
     possible = np.cumsum(held)[rows] >= layers
-    full = -(-layers // np.array(counts)) - 1
+    full = -(-layers // counts) - 1
     fullest = middle.min(axis=0)[full]
     paces = np.maximum(rate_pace(layers, np.cumsum(rates)[rows]), np.maximum(fullest, max(hop)))
     passes = np.where(possible, layers * fastest + edges + rows * sum(hop), NEVER)
