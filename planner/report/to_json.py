@@ -128,6 +128,7 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
         "bubble_fraction": float(prediction.bubble_fraction),
         "time": {name: float(time) for name, time in prediction.time},
         **(confidence_record(prediction.confidence) if prediction.confidence else {}),
+        **({} if plan.has_even_replicas else {"pipelines": [_pipeline(one, plan) for one in plan.pipelines]}),
         "stages": [
             {
                 **({"pipeline": kind} if plan.other_pipelines else {}),
@@ -150,6 +151,17 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
             }
             for (kind, pipeline, stage), predicted in zip(_stages(plan), prediction.stages, strict=True)
         ],
+    }
+
+
+def _pipeline(kind: Plan, plan: Plan) -> dict[str, Any]:
+    """Return what the replicas of a kind work on, and what the gradients of all of them together count."""
+    return {
+        "replicas": kind.num_replicas,
+        "short_replicas": kind.short_replicas,
+        "num_microbatches": kind.num_microbatches,
+        "samples": kind.samples,
+        "gradient_weight": kind.samples / plan.global_batch,
     }
 
 
