@@ -58,14 +58,16 @@ def find_shares(choices: Sequence[Choice], job: Job, target: Framework | None, n
 def split_patterns(choices: Sequence[Choice], micro_batch: int) -> Iterator[tuple[int, ...]]:
     """Yield sets of choices (indices) in which stages are split: none, those on slower groups, or on faster ones.
 
-    Where all stages were split, more replicas would do the same. A copy works on `SMALLEST` samples or fewer, for more
-    can be had with fewer devices.
+    Slower and faster groups part where neighbouring speeds differ most. Where all stages were split, more replicas
+    would do the same. A copy works on `SMALLEST` samples or fewer, for more can be had with fewer devices.
     """
     yield tuple(index for index, choice in enumerate(choices) if choice.split == 1)
     speeds = [_speed(choice.group) for choice in choices]
     order = sorted(set(speeds))
-    ends = [frozenset(end) for cut in range(1, len(order)) for end in (order[:cut], order[cut:])]
-    for split, end in product(sorted({choice.split for choice in choices} - {1}), dict.fromkeys(ends)):
+    if len(order) < 2:
+        return
+    cut = max(range(1, len(order)), key=lambda at: order[at] / order[at - 1])
+    for split, end in product(sorted({choice.split for choice in choices} - {1}), (order[:cut], order[cut:])):
         if micro_batch % split == 0 and micro_batch // split <= SMALLEST:
             wanted = [split if speed in end else 1 for speed in speeds]
             yield tuple(index for index, choice in enumerate(choices) if choice.split == wanted[index])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,13 +158,15 @@ class Space:
 
     def hops(self, family: Family) -> Ticks:
         """Return (2, choice, choice) [ns]: forward and backward transfer between a family's choices, priced once."""
-        key = (family.num_replicas, family.micro_batch, family.restriction.choices)
-        if key not in self._hops:
-            ends = [self._end(self.choices[index], family.num_replicas) for index in family.restriction.choices]
-            asked = (self.cluster, self.model, self.job, self.framework, family.micro_batch)
-            forward = to_ticks([[hop_time(here, there, *asked) for there in ends] for here in ends])
-            self._hops[key] = np.stack([forward, forward.T])
-        return self._hops[key]
+        indices, replicas = family.restriction.choices, family.num_replicas
+        pairs = self._hops.setdefault((replicas, family.micro_batch), {})
+        asked = (self.cluster, self.model, self.job, self.framework, family.micro_batch)
+        for here, there in product(indices, indices):
+            if (here, there) not in pairs:
+                sender, receiver = (self._end(self.choices[index], replicas) for index in (here, there))
+                pairs[here, there] = hop_time(sender, receiver, *asked)
+        forward = to_ticks([[pairs[here, there] for there in indices] for here in indices])
+        return np.stack([forward, forward.T])
 
     @staticmethod
     def _end(choice: Choice, num_replicas: int) -> StageEnd:
@@ -171,7 +174,7 @@ class Space:
         return StageEnd(group=choice.group, strategy=choice.strategy, num_replicas=copies, split=choice.split)
 
     @cached_property
-    def _hops(self) -> dict[tuple[object, ...], Ticks]:
+    def _hops(self) -> dict[tuple[int, int], dict[tuple[int, int], float]]:
         return {}
 
     def terms(self, family: Family, policy: str, first: bool, last: bool) -> StageTerms:

@@ -16,8 +16,8 @@ from planner.domain.job import UNEQUAL
 from planner.parallelism import ZERO_STAGES
 from planner.schedules import Schedule
 
-ALL_SETS = 4
-"""Groups up to which every set of them is tried; of more, all of them and all but one."""
+MOST_GROUPS = 3
+"""Groups of a cluster up to which every set of them is tried; on more groups replicas are alike."""
 SCHEDULE = "1f1b"
 MOST_SAMPLES = 8
 """[samples] of a micro-batch."""
@@ -69,7 +69,7 @@ class UnlikeSpace:
         if not may_be(UNEQUAL, space.job, space.target) or self.schedule is None or limited:
             return
         names = [space.choices[slots.choices[0]].group.name for slots in space.slots]
-        sizes = range(2, len(names) + 1) if len(names) <= ALL_SETS else (len(names) - 1, len(names))
+        sizes = range(2, len(names) + 1) if len(names) <= MOST_GROUPS else ()
         for groups in (found for size in sizes for found in combinations(names, size)):
             between = crossing(groups, space.cluster)
             for zero in ZERO_STAGES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from planner.domain.plan import Plan
@@ -11,6 +11,12 @@ from planner.units import NANOSECOND
 
 TICK = 2 * NANOSECOND
 """[s] what the bound and the objective of the best plan may differ by: the search looks for less than the best."""
+PREFERRED: tuple[Callable[[Plan], bool], ...] = (
+    lambda plan: plan.is_uniform,
+    lambda plan: plan.has_even_replicas,
+    lambda plan: not plan.other_pipelines,
+)
+"""What is preferred within the gap, the simplest plans first."""
 WAITING = ("pipeline_bubble", "sync", "step_overhead")
 """Parts of a step beside a stage's own passes."""
 
@@ -48,15 +54,17 @@ def choose(finalists: Sequence[Finalist], bound: float, gap: float) -> Finalist:
     """Return the plan to propose, from finalists sorted by replayed step time.
 
     The fastest one; but a uniform layout that is within the wanted gap of it, and of the proved `bound` [s], is
-    preferred: every framework can run it, and people can read it.
+    preferred: every framework can run it, and people can read it. Next come replicas that are the same in all, and
+    copies of one pipeline.
     """
     proved = [finalist for finalist in finalists if finalist.objective * (1 - gap) <= bound + TICK]
     if not proved:
         return finalists[0]
-    for finalist in proved:
-        close = finalist.prediction.step_time <= finalists[0].prediction.step_time * (1 + gap)
-        if close and finalist.plan.is_uniform:
-            return finalist
+    for preferred in PREFERRED:
+        for finalist in proved:
+            close = finalist.prediction.step_time <= finalists[0].prediction.step_time * (1 + gap)
+            if close and preferred(finalist.plan):
+                return finalist
     return proved[0]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -466,7 +466,7 @@ class Exhaustive:
         )
 
     def _split_by_speed(self, setting: Setting, chosen: list[int]) -> bool:
-        """Tell whether no stage is split, or all on groups up to some speed are, or all from some speed on.
+        """Tell whether no stage is split, or all on the slower groups are, or all on the faster ones.
 
         They are split alike, into copies of one or two samples; and some stage is whole. Stages have one chunk.
         """
@@ -476,9 +476,12 @@ class Exhaustive:
             return True
         if len(split) > 2 or min(split) > 1 or setting.micro_batch // max(split) > 2 or setting.chunks > 1:
             return False
-        parted = {option.group.device.memory_bandwidth for option in used if option.split > 1}
-        whole = {option.group.device.memory_bandwidth for option in used if option.split == 1}
-        return max(parted) < min(whole) or max(whole) < min(parted)
+        speeds = sorted({option.group.device.memory_bandwidth for option in self.options})
+        ratios = [fast / slow for slow, fast in pairwise(speeds)]
+        slowest = speeds[: 1 + ratios.index(max(ratios))] if ratios else []
+        parted = [option.group.device.memory_bandwidth in slowest for option in used if option.split > 1]
+        whole = [option.group.device.memory_bandwidth in slowest for option in used if option.split == 1]
+        return len(set(parted)) == len(set(whole)) == 1 and parted[0] != whole[0]
 
     def _sharded(self, zero: int, chosen: list[int]) -> bool:
         """Tell whether the target has the ZeRO stage where context ranks share weights."""

@@ -10,7 +10,8 @@ pipelines have ended, gradients are exchanged: the step ends max_r e_r(m_r) + ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +129,8 @@ class Maker:
         self._layers = space.space.model.num_layers
         self._counts: dict[Kind, tuple[Counts, Counts]] = {}
         self._passes: dict[tuple[Kind, int, int], tuple[Floats, Floats, float]] = {}
-        self._terms: dict[tuple[Meeting, Kind, int, int], StageTerms] = {}
+        self._terms: dict[tuple[Kind, int, int], StageTerms] = {}
+        self._exchanges: dict[tuple[Meeting, int, bool, int], dict[str, Any]] = {}
 
     def templates(self, meeting: Meeting, kinds: Sequence[Kind], within: Range, needed: float) -> Templates:
         """Return the templates of a group's kinds in plans of a range, priced at the best number of replicas.
@@ -203,13 +205,30 @@ class Maker:
 
     def _syncs(self, meeting: Meeting, kind: Kind, replicas: int, here: int, layers: Counts, backward: float) -> Floats:
         """Return bounds [ns] on the exchange of stages with `layers`, which may have no edge, and hide behind it."""
-        key = (meeting, kind, replicas if meeting.zero_stage else 0, here)
-        if key not in self._terms:
-            batch, alone = self._space.space.job.global_batch, not kind.pipelined
-            family = self._space.family(meeting, kind, replicas, here, batch)
-            self._terms[key] = self._space.space.terms(family, "none", alone, alone)
-        seconds: Floats = np.ravel(sync_time(self._terms[key], layers, backward))
+        exchange = self._exchange(meeting, kind, here)
+        terms = replace(self._update(meeting, kind, replicas), **exchange)
+        seconds: Floats = np.ravel(sync_time(terms, layers, backward))
         return seconds / NANOSECOND - 2
+
+    def _exchange(self, meeting: Meeting, kind: Kind, here: int) -> dict[str, Any]:
+        """Return the coefficients of the exchange with `here` replicas on the group, whatever their micro-batch."""
+        key = (meeting, kind.choice, kind.pipelined, here)
+        if key not in self._exchanges:
+            terms = self._priced_terms(meeting, kind, here, here)
+            self._exchanges[key] = {"exchange_layer": terms.exchange_layer, "exchange_edge": terms.exchange_edge}
+        return self._exchanges[key]
+
+    def _update(self, meeting: Meeting, kind: Kind, replicas: int) -> StageTerms:
+        """Return the coefficients that do not depend on the exchange, the optimizer sharded over all `replicas`."""
+        key = (kind, meeting.zero_stage, replicas if meeting.zero_stage else 0)
+        if key not in self._terms:
+            self._terms[key] = self._priced_terms(meeting, kind, replicas, 1)
+        return self._terms[key]
+
+    def _priced_terms(self, meeting: Meeting, kind: Kind, replicas: int, here: int) -> StageTerms:
+        alone = not kind.pipelined
+        family = self._space.family(meeting, kind, replicas, here, self._space.space.job.global_batch)
+        return self._space.space.terms(family, "none", alone, alone)
 
 
 def _numbers(most: int) -> list[tuple[int, int, int]]:
