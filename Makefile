@@ -43,6 +43,7 @@ bench: $(DEVELOPMENT) ## run the cheapest benchmarks once, so that they cannot r
 	.venv-dev/bin/python benchmarks/speed.py --smoke
 	.venv-dev/bin/python benchmarks/predictions.py --smoke
 	.venv-dev/bin/python benchmarks/mixed.py --smoke
+	.venv-dev/bin/python benchmarks/scale.py --smoke
 
 accuracy: $(DEVELOPMENT) ## write what predictions err by: docs/accuracy.md and planner/catalog/errors.yaml
 	.venv-dev/bin/python benchmarks/accuracy.py

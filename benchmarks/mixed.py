@@ -98,9 +98,9 @@ def row(case: Case, outcome: Outcome) -> str:
     assert references is not None, "they are asked for"
     share, ceiling = references.homogeneous_step_time / step, references.whole_layer_ceiling
     reached = share >= min(SHARE, NEAR * ceiling)
-    where = "both" if len({stage.group for stage in plan.stages}) > 1 else plan.stages[0].group
+    where = "both" if len({stage.group for stage in plan.all_stages}) > 1 else plan.stages[0].group
     speed = case.few.peak("fp16") * case.few.matmul_efficiency / (case.many.peak("fp16") * case.many.matmul_efficiency)
-    layout = f"pp {plan.num_stages}, dp {plan.num_replicas}"
+    layout = " + ".join(f"pp {one.num_stages}, dp {one.num_replicas}" for one in plan.pipelines)
     return (
         f"| {case.name} | {speed:.2f} | {case.gbits} | {step:.1f} | {layout} | {where} | {share:.1%} | {ceiling:.1%} "
         f"| {'yes' if reached else 'no'} | {outcome.certificate.gap:.2%} |"

@@ -106,7 +106,7 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="one small case, which is printed and not written")
     options = parser.parse_args()
     if options.smoke:
-        print(row(3, 48, 32, planned(3, 48, 32), 0.0))
+        print(row(5, 40, 32, planned(5, 40, 32), 0.0))
         return 0
     lines = []
     for groups in GROUPS:
