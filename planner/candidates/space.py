@@ -258,7 +258,9 @@ def find_space(
     splits = SPLITS if may_be(ALIKE, job, target) else (1,)
     choices, rejections = find_choices(cluster, model, job, splits=splits)
     if not choices:
-        raise NoFeasiblePlan("no degree of parallelism is legal on any group", rejections)
+        splits_asked = any(constraint.subject == "split" for constraint in job.constraints)
+        hint = "; splits of 1, 2, 4 and 8 are searched, above 1 on several groups and without --for" * splits_asked
+        raise NoFeasiblePlan(f"no degree of parallelism is legal on any group{hint}", rejections)
     return Space(
         cluster=cluster,
         model=model,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+
+import numpy as np
 
 from planner.candidates.choices import allows, divisors
 from planner.candidates.families import Family, Restriction, find_restrictions, zero_allowed
@@ -57,16 +59,12 @@ class UnlikeSpace:
         return next((one for one in self.space.schedules if one.name == SCHEDULE), None)
 
     def meetings(self) -> Iterator[Meeting]:
-        """Yield every set of groups with each ZeRO stage; none where the job asks for what only equal replicas have.
+        """Yield every set of groups with each ZeRO stage; none where the job asks for what only alike replicas have.
 
-        Gradients meet at the end of a step, so that they and the weights are whole: ZeRO 0 and 1. Limits on the number
-        of devices are kept by equal replicas only.
+        Gradients meet at the end of a step, so that they and the weights are whole: ZeRO 0 and 1.
         """
         space = self.space
-        limited = any(
-            c.subject == "devices" or (c.operator == ">=" and "group" in c.subject) for c in space.job.constraints
-        )
-        if not may_be(UNEQUAL, space.job, space.target) or self.schedule is None or limited:
+        if not may_be(UNEQUAL, space.job, space.target) or self.schedule is None:
             return
         names = [space.choices[slots.choices[0]].group.name for slots in space.slots]
         sizes = range(2, len(names) + 1) if len(names) <= MOST_GROUPS else ()
@@ -107,6 +105,13 @@ class UnlikeSpace:
         slots = self.space.slots
         row = next(i for i, one in enumerate(slots) if self.space.choices[one.choices[0]].group.name == group)
         return int(self.space.capacity[row])
+
+    def admits(self, replicas: int, stages: Sequence[tuple[int, int]]) -> bool:
+        """Tell whether the job admits so many replicas, and the devices of (choice, stages of all its pipelines)."""
+        space = self.space
+        used = sum(number * space.usage[:, choice] for choice, number in stages)
+        kept = bool(np.all(used >= space.least) and np.all(used <= space.capacity))
+        return kept and allows(space.job.constraints, "dp", replicas)
 
     def most_replicas(self, kind: Kind, num_stages: int) -> int:
         """Return how many pipelines of a kind the group holds, no stage across nodes."""

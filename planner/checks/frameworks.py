@@ -14,21 +14,21 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
     """Return the reasons why `framework` cannot run `plan` on `cluster`; none if it can."""
     can = framework.can
     uneven = (
-        (can.tensor_parallel, any(stage.strategy.degree("tp") > 1 for stage in plan.stages), "tensor parallelism"),
+        (can.tensor_parallel, any(stage.strategy.degree("tp") > 1 for stage in plan.all_stages), "tensor parallelism"),
         (
             can.uneven_layers,
-            _differ(size for stage in plan.stages for size in stage.chunk_sizes),
+            _differ(size for stage in plan.all_stages for size in stage.chunk_sizes),
             "stages with unlike numbers of layers",
         ),
         (
             can.uneven_tensor_parallel,
-            _differ(stage.strategy.degree("tp") for stage in plan.stages),
+            _differ(stage.strategy.degree("tp") for stage in plan.all_stages),
             "stages with unlike tensor degrees",
         ),
         (can.uneven_recompute, _has_uneven_recompute(plan), "stages that recompute unlike numbers of layers"),
         (
             can.partial_recompute,
-            any(0 < stage.num_recomputed < stage.num_layers for stage in plan.stages),
+            any(0 < stage.num_recomputed < stage.num_layers for stage in plan.all_stages),
             "stages that recompute some of their layers in full and others not",
         ),
         (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.all_stages), "unlike devices"),
@@ -53,7 +53,7 @@ def runs_on(plan: Plan, frameworks: Iterable[Framework], cluster: Cluster) -> tu
 
 def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
     """Return what of pipeline and ZeRO stage is out of reach; with one stage all schedules are the same."""
-    copies = max((weight_copies(AXES, stage.strategy) for stage in plan.stages), default=1)
+    copies = max((weight_copies(AXES, stage.strategy) for stage in plan.all_stages), default=1)
     alone = plan.num_replicas * copies == 1  # no weights are shared with others, whatever the ZeRO stage
     if plan.num_stages <= 1:
         return [] if alone or plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
@@ -70,7 +70,7 @@ def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
 
 def _context_reasons(plan: Plan, can: Capability) -> list[str]:
     """Return what of the context axis is out of reach; no framework has stages that are unlike in it."""
-    used = {(stage.strategy.degree("cp"), stage.strategy.cp_comm_type) for stage in plan.stages}
+    used = {(stage.strategy.degree("cp"), stage.strategy.cp_comm_type) for stage in plan.all_stages}
     kinds = {kind for degree, kind in used if degree > 1}
     if not kinds:
         return []
@@ -92,9 +92,9 @@ def _differ(values: Iterable[object]) -> bool:
 
 def _has_uneven_recompute(plan: Plan) -> bool:
     """Return whether one setting for all stages cannot say what is recomputed: every layer of every stage is one."""
-    if all(stage.num_recomputed == stage.num_layers for stage in plan.stages):
+    if all(stage.num_recomputed == stage.num_layers for stage in plan.all_stages):
         return False
-    return _differ((stage.recompute, stage.num_recomputed) for stage in plan.stages)
+    return _differ((stage.recompute, stage.num_recomputed) for stage in plan.all_stages)
 
 
 def _device(group: str, cluster: Cluster) -> str:

@@ -152,6 +152,13 @@ def _nothing(space: Space, result: Result) -> str:
             f"no schedule{runs} satisfies {constraints}: schedules with chunks (interleaved) are searched with numbers"
             f" of them that divide the {space.model.num_layers} layers; planner predict --layout takes others"
         )
+    asked = {constraint.subject for constraint in space.job.constraints} & {"replicas", "split"}
+    if asked and not result.subproblems:
+        frameworks = f"; {space.target.name} runs neither" if space.target else ""
+        return (
+            f"no plan satisfies {constraints} together: unlike replicas need two or three groups, and splits (1, 2, 4,"
+            f" 8) several groups with replicas that are alike{frameworks}"
+        )
     if not result.subproblems:
         profiled = any(group.profile for group in space.cluster.groups)
         return (

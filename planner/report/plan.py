@@ -153,7 +153,7 @@ def _context(prediction: Prediction, references: References | None, width: int) 
         )
         parts.append(f"{percent(share)} of the sum of what each group could do alone{kind}")
     if references.whole_layer_ceiling > 0:
-        parts.append(f"whole layers allow {percent(references.whole_layer_ceiling)} of it")
+        parts.append(f"whole layers allow equal replicas {percent(references.whole_layer_ceiling)} of it")
     return labelled("context", "; ".join(parts), width)
 
 
@@ -168,9 +168,9 @@ def idle_lines(plan: Plan, cluster: Cluster, job: Job, width: int = WIDTH, *, se
         limits = [one.text for one in job.constraints if one.subject in {"devices", f"group {group.name}"}]
         if limits:
             why = f"as wanted ({limits[0]})"
-        elif left < plan.num_replicas:
+        elif left < plan.num_replicas and not plan.other_pipelines:
             why = f"too few for one more stage of {plural(plan.num_replicas, 'replica')}"
-        elif blocks and left < min(blocks):
+        elif blocks and left < min(blocks) and not plan.other_pipelines:
             why = f"too few for another stage like these, which take {count(min(blocks))}"
         elif not searched:
             why = "the layout does not use them"

@@ -97,7 +97,10 @@ def _bubble(pipelines: Sequence[Plan], observed: Sequence[Replay]) -> float:
     """Return the idle share [-] of all stages' lanes until the last pass of the last pipeline."""
     makespan = max(one.makespan for one in observed)
     lanes = sum(pipeline.num_replicas * pipeline.num_stages for pipeline in pipelines)
-    busy = sum(plan.num_replicas * sum(one.busy) for plan, one in zip(pipelines, observed, strict=True))
+    busy = sum(
+        (plan.num_replicas - plan.short_replicas / plan.num_microbatches) * sum(one.busy)
+        for plan, one in zip(pipelines, observed, strict=True)
+    )
     return 1.0 - busy / (lanes * makespan)
 
 

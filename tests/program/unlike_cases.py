@@ -36,9 +36,8 @@ class Unlike(Exhaustive):
     def _meetings(self) -> Iterator[tuple[tuple[str, ...], int]]:
         names = list(dict.fromkeys(option.group.name for option in self.options))
         constraints = self.asked.job.constraints
-        limited = any(c.subject == "devices" for c in constraints)
         schedules = [c.value for c in constraints if c.subject == "schedule"]
-        if limited or not self.unequal or set(schedules) - {"1f1b"} or not self._allowed("vpp", 1):
+        if not self.unequal or set(schedules) - {"1f1b"} or not self._allowed("vpp", 1):
             return
         for size in range(2, len(names) + 1):
             yield from product(combinations(names, size), (0, 1))

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
 
-from planner.candidates import Family, Space
+from planner.candidates import NEVER, Family, Space
 from planner.candidates.choices import allows
 from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
 from planner.domain.progress import Reporter
 from planner.program.unlike.pricing import Priced, price
 from planner.program.unlike.shares import Share, relaxed, share_out
-from planner.program.unlike.templates import Maker, Range, Templates
+from planner.program.unlike.templates import Maker, Range, Template, Templates
 from planner.units import NANOSECOND
 
 ROUNDS = 64
@@ -222,7 +222,7 @@ class UnlikeSearch:
         low, high = bound, self.cutoff
         if not np.isfinite(high):
             high = 2 * bound
-            while not relaxed(groups, high, self._batch, node.within.fewest, node.within.most) and high < 1e4 * bound:
+            while not relaxed(groups, high, self._batch, node.within.fewest, node.within.most) and high < NEVER:
                 high *= 2
         if not relaxed(groups, high, self._batch, node.within.fewest, node.within.most):
             return self.cutoff
@@ -237,14 +237,18 @@ class UnlikeSearch:
     def _smallest(self, groups: list[Templates], bound: float, node: Node) -> tuple[float, tuple[Share, ...] | None]:
         """Return a bound [ns] by whole shares, and shares whose step is near the smallest that is possible."""
 
-        def admitted(number: int) -> bool:
-            return node.within.fewest <= number <= node.within.most and allows(
-                self._space.space.job.constraints, "dp", number
+        def admitted(chosen: Sequence[tuple[Template, int]]) -> bool:
+            number = sum(replicas for _, replicas in chosen)
+            return node.within.fewest <= number <= node.within.most and self._space.admits(
+                number, [(one.kind.choice, replicas * one.num_stages) for one, replicas in chosen]
             )
 
         low, proved = bound, True
-        high = self.cutoff if np.isfinite(self.cutoff) else 1e4 * bound
+        high = self.cutoff if np.isfinite(self.cutoff) else 2 * bound
         found, exact = share_out(groups, high, self._batch, admitted, node.within.most)
+        while found is None and not np.isfinite(self.cutoff) and high < NEVER:
+            high *= 2
+            found, exact = share_out(groups, high, self._batch, admitted, node.within.most)
         if found is None:
             return (self.cutoff if exact else bound), None
         while high - low > self._tolerance(high):

@@ -10,7 +10,7 @@ is necessary for a plan of `low` to `high` replicas. Its Lagrangian in the numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -18,12 +18,14 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.program.unlike.templates import Templates
+from planner.program.unlike.templates import Template, Templates
 
 PRICES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 """[-] prices of a replica that are tried, either sign, in samples of the best template."""
-MOST_COMBINATIONS = 20_000
+MOST_COMBINATIONS = 200_000
 """Combinations of templates and numbers of replicas up to which all of them are tried."""
+MOST_NUMBERS = 32
+"""Numbers of replicas of a template up to which all of them are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,11 @@ def relaxed(groups: Sequence[Templates], limit: float, batch: int, low: int, hig
 
 
 def share_out(
-    groups: Sequence[Templates], limit: float, batch: int, admitted: Callable[[int], bool], high: int
+    groups: Sequence[Templates],
+    limit: float,
+    batch: int,
+    admitted: Callable[[Sequence[tuple[Template, int]]], bool],
+    high: int,
 ) -> tuple[tuple[Share, ...] | None, bool]:
     """Return shares that make up the batch within `limit` [ns], None if none were found; and whether that is proved.
 
@@ -89,20 +95,25 @@ def share_out(
     if not all(options):
         return None, True
     every = prod(len(each) for each in options) <= MOST_COMBINATIONS
-    for chosen in _every(options, batch, admitted) if every else _best(options, batch, admitted, high):
+    tried = all(bool((group.most - group.fewest < MOST_NUMBERS).all()) for group in groups)
+    for chosen in _every(options, batch) if every else _best(options, batch, high):
+        if not admitted(
+            [(group.listed[one.template], one.replicas) for group, one in zip(groups, chosen, strict=True)]
+        ):
+            continue
         counts = _whole(chosen, batch)
         if counts is not None:
             return tuple(
                 Share(one.template, one.replicas, count) for one, count in zip(chosen, counts, strict=True)
             ), True
-    return None, every
+    return None, every and tried
 
 
 def _options(group: Templates, limit: float, useful: NDArray[np.bool_], most: int) -> list[Option]:
     """Return what a group may do: for each number of replicas and each micro-batch the template that manages most.
 
     And beside it the one with the fewest stages, which may work on fewer micro-batches. Of many numbers of replicas
-    those are tried that use up the group.
+    some are tried, among them those that use up the group.
     """
     batches = group.batches(limit)
     found: dict[tuple[int, int], list[Option]] = {}
@@ -110,7 +121,7 @@ def _options(group: Templates, limit: float, useful: NDArray[np.bool_], most: in
     for index in indices[np.argsort(-batches[indices], kind="stable")].tolist():
         samples, stages = int(group.samples[index]), int(group.stages[index])
         fewest, largest = int(group.fewest[index]), min(int(group.most[index]), most)
-        for replicas in {fewest, largest} if fewest <= largest else ():
+        for replicas in _numbers(fewest, largest):
             option = Option(index, replicas, samples, replicas * stages, replicas * int(batches[index]))
             known = found.setdefault((replicas, samples), [])
             if all(option.most > one.most or option.fewest < one.fewest for one in known):
@@ -118,25 +129,26 @@ def _options(group: Templates, limit: float, useful: NDArray[np.bool_], most: in
     return [option for known in found.values() for option in known]
 
 
-def _every(
-    options: Sequence[Sequence[Option]], batch: int, admitted: Callable[[int], bool]
-) -> Iterator[tuple[Option, ...]]:
-    """Yield the combinations that manage the batch with a number of replicas that is admitted, the best first."""
-    managed, replicas = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+def _numbers(fewest: int, most: int) -> Iterable[int]:
+    """Return all numbers of replicas that are tried: all of few, and of many as many."""
+    if most - fewest < MOST_NUMBERS:
+        return range(fewest, most + 1)
+    return sorted({fewest + (most - fewest) * step // MOST_NUMBERS for step in range(MOST_NUMBERS + 1)})
+
+
+def _every(options: Sequence[Sequence[Option]], batch: int) -> Iterator[tuple[Option, ...]]:
+    """Yield the combinations that manage the batch, those with the most to spare first."""
+    managed = np.zeros(1, dtype=np.int64)
     for each in options:
         managed = np.add.outer(managed, [one.samples * one.most for one in each]).ravel()
-        replicas = np.add.outer(replicas, [one.replicas for one in each]).ravel()
     able = np.flatnonzero(managed >= batch)
     shape = tuple(len(each) for each in options)
     for index in able[np.argsort(-managed[able], kind="stable")].tolist():
-        if admitted(int(replicas[index])):
-            at = np.unravel_index(index, shape)
-            yield tuple(each[int(where)] for each, where in zip(options, at, strict=True))
+        at = np.unravel_index(index, shape)
+        yield tuple(each[int(where)] for each, where in zip(options, at, strict=True))
 
 
-def _best(
-    options: Sequence[Sequence[Option]], batch: int, admitted: Callable[[int], bool], high: int
-) -> Iterator[tuple[Option, ...]]:
+def _best(options: Sequence[Sequence[Option]], batch: int, high: int) -> Iterator[tuple[Option, ...]]:
     """Yield for each number of replicas the combination that manages most, the best first."""
     best: dict[int, tuple[int, tuple[Option, ...]]] = {0: (0, ())}
     for each in options:
@@ -146,8 +158,8 @@ def _best(
             if replicas <= high and total > grown.get(replicas, (0, ()))[0]:
                 grown[replicas] = (total, (*chosen, one))
         best = grown
-    for number, (managed, chosen) in sorted(best.items(), key=lambda item: -item[1][0]):
-        if admitted(number) and managed >= batch:
+    for managed, chosen in sorted(best.values(), key=lambda value: -value[0]):
+        if managed >= batch:
             yield chosen
 
 

@@ -25,8 +25,8 @@ from planner.units import NANOSECOND
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-FEW = 4
-"""Replicas on a group up to which each number is priced by itself."""
+FEW, SINGLE = 4, 128
+"""Replicas on a group up to which each number is priced by itself, in all and where the number of all is known."""
 LONG = 1e9
 """[s] a backward pass behind which all that can be hidden is."""
 SLACK = 1e-9
@@ -166,7 +166,7 @@ class Maker:
         largest_stages, syncs = -(-self._layers // counts), dict[int, Floats]()
         for index in np.flatnonzero((paces < NEVER) & (most * samples >= needed * paces)).tolist():
             stages, passed, pace = int(counts[index]), float(passes[index]), float(paces[index])
-            for fewest, largest, here in _numbers(int(most[index])):
+            for fewest, largest, here in _numbers(int(most[index]), alone=within.fewest == within.most):
                 if largest * samples < needed * pace:
                     continue
                 if here not in syncs:
@@ -231,14 +231,16 @@ class Maker:
         return self._space.space.terms(family, "none", alone, alone)
 
 
-def _numbers(most: int) -> list[tuple[int, int, int]]:
+def _numbers(most: int, *, alone: bool) -> list[tuple[int, int, int]]:
     """Return (fewest, most, here): numbers of replicas on a group that are priced as one, as if there were `here`.
 
     The exchange in the group's ring grows with 1 - 1/n, that with other groups shrinks with 1/n: together they are
-    linear in 1/n, and shortest at one of the ends, but for latencies. Few are priced one by one.
+    linear in 1/n, and shortest at one of the ends, but for latencies. Few are priced one by one; more are, where the
+    number of all replicas is `alone`.
     """
-    few = [(number, number, number) for number in range(1, min(most, FEW) + 1)]
-    return few if most <= FEW else [*few, (FEW + 1, most, FEW + 1), (FEW + 1, most, most)]
+    single = SINGLE if alone else FEW
+    few = [(number, number, number) for number in range(1, min(most, single) + 1)]
+    return few if most <= single else [*few, (single + 1, most, single + 1), (single + 1, most, most)]
 
 
 def _passes(
