@@ -153,7 +153,9 @@ def _context(prediction: Prediction, references: References | None, width: int) 
         )
         parts.append(f"{percent(share)} of the sum of what each group could do alone{kind}")
     if references.whole_layer_ceiling > 0:
-        parts.append(f"whole layers allow equal replicas {percent(references.whole_layer_ceiling)} of it")
+        binds = " (no link or memory changes that: layers are too few to share out evenly)"
+        ceiling = references.whole_layer_ceiling
+        parts.append(f"whole layers allow equal replicas {percent(ceiling)} of it{binds * (ceiling < 1)}")
     return labelled("context", "; ".join(parts), width)
 
 

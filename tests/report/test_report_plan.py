@@ -132,3 +132,27 @@ def test_an_optimal_plan_is_called_optimal(small: Case) -> None:
     assert proof(replace(certificate, lower_bound=certificate.objective)).startswith("optimal: no plan is faster than")
     assert proof(certificate, outcome.search).endswith("(stopped by the time limit)")
     assert proof(replace(certificate, lower_bound=0.0)).startswith("nothing is proved yet")
+
+
+def test_a_ceiling_of_whole_layers_that_binds_is_explained(mixed: Case) -> None:
+    """Where whole layers alone keep equal replicas below what the groups do, the page says that links do not matter."""
+    text = " ".join(long_plan_text(mixed).split())
+    assert "whole layers allow equal replicas 98.1% of it (no link or memory changes that" in text
+    outcome = mixed.outcome(mixed.plan([("h100", 63), ("a100", 63)]))
+    assert outcome.references is not None
+    free = replace(outcome, references=replace(outcome.references, whole_layer_ceiling=1.05))
+    assert "no link or memory" not in plan_text(free, mixed.cluster, mixed.model, mixed.job)
+
+
+def test_kinds_of_pipelines_have_a_table_each(mixed: Case) -> None:
+    """Each kind says how many replicas it has and what they work on; stages are numbered on."""
+    first = replace(mixed.plan([("h100", 126)]), num_microbatches=6, short_replicas=1)
+    other = replace(mixed.plan([("a100", 63), ("a100", 63)]), num_microbatches=2)
+    plan = replace(first, other_pipelines=(other,))
+    alone = mixed.predicted(first).stages + mixed.predicted(other).stages
+    lines = stage_table(plan, replace(mixed.predicted(first), stages=alone), mixed.cluster)
+    heads = [line for line in lines if line.startswith("pipelines")]
+    assert [line.split(":")[0] for line in heads] == ["pipelines 0", "pipelines 1"]
+    assert "with 6 micro-batches" in heads[0]
+    assert "(1 replica on one less)" in heads[0]
+    assert [line.split()[0] for line in lines if " h100 " in line or " a100 " in line] == ["0", "1", "2"]
