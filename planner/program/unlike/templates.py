@@ -130,6 +130,7 @@ class Maker:
         self._counts: dict[Kind, tuple[Counts, Counts]] = {}
         self._passes: dict[tuple[Kind, int, int], tuple[Floats, Floats, float]] = {}
         self._terms: dict[tuple[Kind, int, int], StageTerms] = {}
+        self._synced: dict[tuple[Meeting, Kind, int, int, float], Floats] = {}
         self._exchanges: dict[tuple[Meeting, int, bool, int], dict[str, Any]] = {}
 
     def templates(self, meeting: Meeting, kinds: Sequence[Kind], within: Range, needed: float) -> Templates:
@@ -205,10 +206,11 @@ class Maker:
 
     def _syncs(self, meeting: Meeting, kind: Kind, replicas: int, here: int, layers: Counts, backward: float) -> Floats:
         """Return bounds [ns] on the exchange of stages with `layers`, which may have no edge, and hide behind it."""
-        exchange = self._exchange(meeting, kind, here)
-        terms = replace(self._update(meeting, kind, replicas), **exchange)
-        seconds: Floats = np.ravel(sync_time(terms, layers, backward))
-        return seconds / NANOSECOND - 2
+        key = (meeting, kind, replicas if meeting.zero_stage else 0, here, backward)
+        if key not in self._synced:
+            terms = replace(self._update(meeting, kind, replicas), **self._exchange(meeting, kind, here))
+            self._synced[key] = np.ravel(sync_time(terms, layers, backward)) / NANOSECOND - 2
+        return self._synced[key]
 
     def _exchange(self, meeting: Meeting, kind: Kind, here: int) -> dict[str, Any]:
         """Return the coefficients of the exchange with `here` replicas on the group, whatever their micro-batch."""
