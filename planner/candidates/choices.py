@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from math import isqrt
 
 from planner.costs.compute import matmul_peak
 from planner.domain.cluster import Cluster, DeviceGroup
@@ -48,7 +49,8 @@ def allows(constraints: Iterable[Constraint], subject: str, value: int | str) ->
 
 def divisors(number: int) -> list[int]:
     """Return the divisors of `number`, ascending."""
-    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
+    small = [candidate for candidate in range(1, isqrt(number) + 1) if number % candidate == 0]
+    return sorted({*small, *(number // candidate for candidate in small)})
 
 
 SPLITS = (1, 2, 4, 8)

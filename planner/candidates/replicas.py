@@ -42,7 +42,8 @@ def find_shares(choices: Sequence[Choice], job: Job, target: Framework | None, n
     less, D divides the devices of a group. M = ceil(B / m / D), and M D - B / m replicas are short. All have work.
     """
     unequal, batch = may_be(ALIKE, job, target), job.global_batch
-    owned = {size for choice in choices for size in divisors(choice.group.num_devices)} if unequal else set()
+    sizes = {choice.group.num_devices for choice in choices} if unequal else set()
+    owned = {number for size in sizes for number in divisors(size)}
     most = min(batch, num_devices // min(choice.width for choice in choices))
     counts = [count for count in sorted({*divisors(batch), *owned}) if count <= most]
     for replicas, samples in product(counts, divisors(batch)):

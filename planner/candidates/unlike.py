@@ -74,8 +74,18 @@ class UnlikeSpace:
                 if between is not None and not zero.gradients:
                     yield Meeting(groups=groups, crossing=between, zero_stage=zero.stage)
 
-    def kinds(self, meeting: Meeting, group: str) -> Iterator[Kind]:
-        """Yield the kinds of pipelines that a group may have."""
+    def kinds(self, meeting: Meeting, group: str) -> tuple[Kind, ...]:
+        """Return the kinds of pipelines that a group may have, found once for all its meetings at a ZeRO stage."""
+        key = (meeting.zero_stage, group)
+        if key not in self._kinds:
+            self._kinds[key] = tuple(self._find_kinds(*key))
+        return self._kinds[key]
+
+    @cached_property
+    def _kinds(self) -> dict[tuple[int, str], tuple[Kind, ...]]:
+        return {}
+
+    def _find_kinds(self, zero_stage: int, group: str) -> Iterator[Kind]:
         space = self.space
         asked = (space.job, space.framework, space.target)
         policies = dict.fromkeys(one.recompute for one in find_restrictions(space.choices, *asked))
@@ -83,7 +93,7 @@ class UnlikeSpace:
             if samples > MOST_SAMPLES or not allows(space.job.constraints, "micro_batch", samples):
                 continue
             for pipelined in (False, True):
-                if not zero_allowed(meeting.zero_stage, *asked, shared=True, pipelined=pipelined):
+                if not zero_allowed(zero_stage, *asked, shared=True, pipelined=pipelined):
                     continue
                 for index, choice in enumerate(space.choices):
                     if choice.group.name != group or choice.split > 1 or choice.unpriced(samples):

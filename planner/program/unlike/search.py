@@ -185,8 +185,8 @@ class UnlikeSearch:
                 bound = max(bound, proved)
                 if shares is None or bound >= self.cutoff:
                     break
-                news, *sync = self._made_exact(groups, shares, node)
-                syncs.append((sync[0], sync[1]))
+                news, shortest, longest = self._made_exact(groups, shares, node)
+                syncs.append((shortest, longest))
                 if not news:
                     break
         parts = list(self._parts(node, bound, syncs)) if bound < self.cutoff else []

@@ -177,13 +177,8 @@ def _whole(chosen: Sequence[Option], batch: int) -> tuple[int, ...] | None:
             return not rest and one.fewest <= count <= one.most
         target = min(one.most, max(one.fewest, -(-one.most * batch // managed)))
         later = [chosen[index] for index in order[place + 1 :]]
-        least, most = (
-            sum(other.samples * number for other, number in pairs)
-            for pairs in (
-                [(other, other.fewest) for other in later],
-                [(other, other.most) for other in later],
-            )
-        )
+        least = sum(other.samples * other.fewest for other in later)
+        most = sum(other.samples * other.most for other in later)
         lowest = max(one.fewest, -(-(left - most) // one.samples))
         highest = min(one.most, (left - least) // one.samples)
         tried = sorted(range(lowest, highest + 1), key=lambda count: abs(count - target))
