@@ -14,7 +14,7 @@ VARIABLES = re.compile(
     r"GPUS_PER_NODE|NPROC_PER_NODE|NNODES|NUM_NODES|WORLD_SIZE)\Z"
 )
 """Names of variables that matter to how a run goes; no others are kept, for they may be secrets."""
-_SBATCH = re.compile(r"^#SBATCH\s+(.*)$", re.M)
+_SBATCH = re.compile(r"^#SBATCH\s+(.*)$", re.MULTILINE)
 _OPTION = re.compile(r"(?:--([a-z-]+)|-([NnG]))(?:[=\s]\s*|(?<=-[NnG]))([^\s#]+)")
 _SHORT = {"N": "nodes", "n": "ntasks", "G": "gpus"}
 _TORCHRUN = {"--nnodes": "nnodes", "--nproc-per-node": "nproc", "--nproc_per_node": "nproc"}

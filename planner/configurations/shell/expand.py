@@ -10,7 +10,7 @@ from planner.configurations.shell.lexer import Part, Word, tokens
 from planner.configurations.shell.text import MAYBE, UNKNOWN, Text
 
 _BRACES = re.compile(
-    r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?P<index>\[[^]]*\])?(?:(?P<how>:?[-=])(?P<default>.*))?\Z", re.S
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?P<index>\[[^]]*\])?(?:(?P<how>:?[-=])(?P<default>.*))?\Z", re.DOTALL
 )
 _SUM = re.compile(r"\s*(?:(\d{1,18})|\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?|(\*\*|[-+*/%()]))")
 _LARGE = 10**15

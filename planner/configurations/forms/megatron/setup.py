@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from planner.configurations.base import Setup
 from planner.configurations.forms.megatron.facts import Facts
 from planner.configurations.forms.megatron.model import model, unplannable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,9 +125,8 @@ def _vocabulary(spec: dict[str, Any], tensor: int) -> Iterator[Line]:
     """Yield the vocabulary, padded as the model says, else as Megatron does by itself."""
     size, padded = spec["vocab_size"], spec.get("vocab_size_padded")
     yield "--vocab-size", str(size)
-    if padded and padded != -(-size // (128 * tensor)) * 128 * tensor:
-        if padded % tensor == 0:
-            yield "--make-vocab-size-divisible-by", str(padded // tensor)
+    if padded and padded != -(-size // (128 * tensor)) * 128 * tensor and padded % tensor == 0:
+        yield "--make-vocab-size-divisible-by", str(padded // tensor)
 
 
 def vocabulary_refused(file: PlanFile, tensor: int) -> Iterator[str]:
