@@ -24,7 +24,7 @@ def recompute(facts: Facts, *, problems: bool = False) -> Policy | Found:
     Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py, ``_checkpointed_forward``.
     """
     granularity = facts.value("recompute_granularity")
-    if granularity is None and facts.on("recompute_activations"):
+    if facts.on("recompute_activations"):
         granularity = "selective"
     if granularity == "full":
         return _full(facts, problems=problems)

@@ -178,6 +178,7 @@ ENVIRONMENT = (
         "One queue keeps the order in which kernels are launched, so that an exchange starts before the product that it"
         " hides behind. From Blackwell on it does not matter. validate_args asserts it on earlier devices.",
         needs=(TP, CP, *FSDP),
+        severity=WARNING,
     ),
     rule(
         "MG702",
@@ -304,6 +305,6 @@ ENVIRONMENT = (
         _entropy,
         "validate_args asserts it.",
         needs=("cross_entropy_fusion_impl",),
-        since="0.16",
+        since="0.19",
     ),
 )

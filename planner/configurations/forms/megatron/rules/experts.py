@@ -20,7 +20,7 @@ def _divide(facts: Facts) -> Iterator[Complaint]:
 
 
 def _given(facts: Facts) -> Iterator[Complaint]:
-    if facts.ep > 1 and not facts.experts:
+    if facts.ep > 1 and not facts.experts and facts.layers and not facts.on("use_checkpoint_args"):
         yield EP, f"an expert degree of {facts.ep} needs experts; give --num-experts, or remove it"
 
 
@@ -66,14 +66,10 @@ def _width(facts: Facts) -> Iterator[Complaint]:
 
 
 def _width_missing(facts: Facts) -> Iterator[Complaint]:
-    if facts.experts and facts.value("moe_ffn_hidden_size") is None and not facts.on("use_checkpoint_args"):
-        width = facts.count("ffn_hidden_size")
-        shown = f" ({width})" if width else ""
-        message = (
-            f"--moe-ffn-hidden-size is not given, so every expert is as wide as the dense block would be{shown};"
-            " say how wide they are"
-        )
-        yield "num_experts", message
+    given = facts.value("moe_ffn_hidden_size") or facts.value("ffn_hidden_size")
+    if facts.experts and given is None and not facts.on("use_checkpoint_args"):
+        message = "neither --moe-ffn-hidden-size nor --ffn-hidden-size is given, so every expert is 4 times the hidden size"
+        yield "num_experts", f"{message} wide; say how wide they are"
 
 
 def _chosen(facts: Facts) -> Iterator[Complaint]:
@@ -83,7 +79,8 @@ def _chosen(facts: Facts) -> Iterator[Complaint]:
 
 
 def _shared(facts: Facts) -> Iterator[Complaint]:
-    if facts.on("moe_shared_expert_overlap") and facts.value("moe_token_dispatcher_type") == "allgather":
+    shared = facts.value("moe_shared_expert_intermediate_size") is not None
+    if shared and facts.on("moe_shared_expert_overlap") and facts.value("moe_token_dispatcher_type") == "allgather":
         yield (
             "moe_shared_expert_overlap",
             "shared experts overlap only with --moe-token-dispatcher-type alltoall or flex, and allgather is on",

@@ -21,10 +21,10 @@ EACH, CHUNKS = "num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_
 HYBRID = ("hybrid_layer_pattern", "hybrid_override_pattern")
 
 
-def _plain(facts: Facts) -> bool:
-    """Return whether layers are cut evenly, by number alone."""
+def _plain(facts: Facts, least: int = 2) -> bool:
+    """Return whether layers are cut evenly over `least` stages or more, by number alone."""
     named = (LAYOUT, FIRST, LAST, *HYBRID)
-    return facts.pp > 1 and facts.layers > 0 and all(facts.value(key) is None for key in named)
+    return facts.pp >= least and facts.layers > 0 and all(facts.value(key) is None for key in named)
 
 
 def _even(facts: Facts) -> Iterator[Complaint]:
@@ -36,7 +36,7 @@ def _even(facts: Facts) -> Iterator[Complaint]:
 
 def _chunks_divide(facts: Facts) -> Iterator[Complaint]:
     each = facts.count(EACH)
-    if each is None or not _plain(facts) or facts.padded_layers % facts.pp:
+    if each is None or not facts.pp or not _plain(facts, least=1) or facts.padded_layers % facts.pp:
         return
     per_stage = facts.padded_layers // facts.pp
     if each < 1 or per_stage % each:
@@ -94,7 +94,7 @@ def _first_last_account(facts: Facts) -> Iterator[Complaint]:
 
 def _first_last(facts: Facts) -> Iterator[Complaint]:
     first, last = facts.count(FIRST), facts.count(LAST)
-    if (first is None and last is None) or facts.value(LAYOUT) or facts.pp < 2 or not facts.layers:
+    if (first is None and last is None) or facts.value(LAYOUT) or not facts.pp or not facts.layers:
         return
     key = FIRST if first is not None else LAST
     middle = facts.pp - (first is not None) - (last is not None)
@@ -102,13 +102,15 @@ def _first_last(facts: Facts) -> Iterator[Complaint]:
     ends = " and ".join(f"{n} in the {name}" for n, name in ((first, "first"), (last, "last")) if n is not None)
     if any(number is not None and number < 1 for number in (first, last)):
         yield key, f"the ends of the pipeline have {ends}; each needs a layer at least, or write a layout"
+    elif facts.pp == 1 and (rest or middle):
+        yield key, f"there is one stage for all {facts.layers} layers, with {ends}; remove {facts.of.name(key)}"
     elif (middle and rest < 1) or (middle and rest % middle) or (not middle and rest):
         left = f"{rest} are left for {middle} stages" if middle else f"{rest} are left over, with no stage between"
         yield key, f"of {facts.layers} layers, {ends}, {left}, which does not come out; {uneven_remedy(facts)}"
 
 
 def _first_last_alone(facts: Facts) -> Iterator[Complaint]:
-    for key in (FIRST, LAST, LAYOUT, EMBEDDING, LOSS, EACH, CHUNKS):
+    for key in (LAYOUT, EMBEDDING, LOSS, EACH, CHUNKS):
         if facts.pp == 1 and facts.value(key) and key in facts.of and not _single(facts, key):
             yield (
                 key,

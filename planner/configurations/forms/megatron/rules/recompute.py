@@ -26,8 +26,7 @@ NEEDS = (HOW, METHOD, NUMBER, MODULES)
 
 
 def _granularity(facts: Facts) -> str | None:
-    value = facts.value(HOW)
-    return "selective" if facts.on("recompute_activations") and value is None else value
+    return "selective" if facts.on("recompute_activations") else facts.value(HOW)
 
 
 def _modules(facts: Facts) -> list[str]:
@@ -57,6 +56,14 @@ def _unused(facts: Facts) -> Iterator[Complaint]:
             if facts.value(key) is not None and key in facts.of:
                 yield key, f"{facts.of.name(key)} does nothing without --recompute-granularity; add it"
                 return
+
+
+def _overridden(facts: Facts) -> Iterator[Complaint]:
+    if facts.on("recompute_activations") and facts.value(HOW) == "full":
+        yield (
+            "recompute_activations",
+            "--recompute-activations means selective recompute, and wins over --recompute-granularity full; remove it",
+        )
 
 
 def _known(facts: Facts) -> Iterator[Complaint]:
@@ -229,6 +236,16 @@ RECOMPUTE = (
         caught=False,
     ),
     rule(
+        "MG652",
+        "Recompute is said one way",
+        "--recompute-activations => not full",
+        _overridden,
+        "The old switch sets the granularity to selective whatever else is written.",
+        needs=NEEDS,
+        severity=WARNING,
+        caught=False,
+    ),
+    rule(
         "MG648",
         "Distributed activations have what they need",
         "tp > 1, full recompute, no sequence parallelism",
@@ -254,7 +271,7 @@ RECOMPUTE = (
         "The core asserts it.",
         needs=("offload_modules",),
         source=CONFIG,
-        since="0.15",
+        since="0.16",
     ),
     rule(
         "MG651",
@@ -264,6 +281,6 @@ RECOMPUTE = (
         "validate_args asserts it.",
         needs=("transformer_impl",),
         source=ARGUMENTS,
-        since="0.15",
+        since="0.16",
     ),
 )

@@ -17,7 +17,7 @@ def uneven_remedy(facts: Facts, fewer_last: int = 1) -> str:
         return f"give each of the {facts.pp} stages its layers by --pipeline-model-parallel-layout"
     if len(set(sizes[:-1])) == 1 and sizes[-1] != sizes[0]:
         return f"write --decoder-last-pipeline-num-layers {sizes[-1]} ({_listed(sizes)}) or a layout string"
-    layout = "E" + "|".join(f"t*{size}" for size in sizes) + "L"
+    layout = "E" + "|".join(f"t*{size}" if size > 1 else "t" for size in sizes) + "L"
     return f"write --pipeline-model-parallel-layout '{layout}' ({_listed(sizes)})"
 
 

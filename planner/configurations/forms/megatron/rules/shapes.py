@@ -183,14 +183,14 @@ def _positions(facts: Facts) -> Iterator[Complaint]:
 
 def _required(facts: Facts) -> Iterator[Complaint]:
     names = ("hidden_size", "num_attention_heads", "max_position_embeddings", "seq_length")
-    if not facts.layers or facts.on("use_checkpoint_args"):
+    if not facts.layers or not facts.mbs or facts.on("use_checkpoint_args"):
         return
     missing = [key for key in names if facts.value(key) is None and not (key == "seq_length" and facts.seq)]
     if missing:
         flags = ", ".join("--" + key.replace("_", "-") for key in missing)
         yield (
             "num_layers",
-            f"{flags} {'is' if len(missing) == 1 else 'are'} missing, and Megatron has no defaults for them",
+            f"{flags} {'is' if len(missing) == 1 else 'are'} missing, and Megatron has no default",
         )
 
 
