@@ -23,6 +23,8 @@ class Problem:
     """File, line and key, as in ``cluster.yaml:12 groups[0].device``; empty where there is none."""
     message: str
     """One sentence: what is wrong, and what would be right."""
+    code: str = ""
+    """Of the rule that is broken, as in ``planner explain PL108``; empty where it is no rule's."""
 
     def __str__(self) -> str:
         """Return the problem as one line."""
