@@ -111,8 +111,9 @@ class NoPlanInTime(PlannerError):
 class CannotExpress(PlannerError):
     """A target has no way to say what a plan says; nothing is rounded to make it fit."""
 
-    def __init__(self, target: str, reasons: Sequence[str]) -> None:
-        """Keep the `target` and the `reasons`, at least one, each with a remedy where there is one."""
+    def __init__(self, target: str, reasons: Sequence[str], nearest: str = "") -> None:
+        """Keep the `target`, the `reasons`, at least one, and the `nearest` plan that it could carry, if known."""
         self.target = target
         self.reasons = tuple(reasons)
+        self.nearest = nearest
         super().__init__(f"the plan cannot be written for {target}: {'; '.join(self.reasons)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
@@ -14,6 +15,7 @@ from planner.parallelism import AXES
 from planner.report.figures import count, gib, percent, seconds
 from planner.report.layout import WIDTH, table, wrapped_rows
 from planner.report.stages import degrees, recompute
+from planner.report.to_json import prediction_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,22 @@ def difference_text(names: tuple[str, str], before: Side, after: Side, width: in
         rows = [[one.name, one.before, one.after, one.change] for one in outlook]
         lines += ["prediction", *table(head, wrapped_rows(head, rows, width, indent=2), right="change", indent=2)]
     return "\n".join(lines) + "\n"
+
+
+def difference_document(before: Side, after: Side) -> dict[str, Any]:
+    """Return both parts as plain data; predictions in seconds and bytes."""
+    return {
+        "format_version": "1.0",
+        "decision": [{"name": one.name, "before": one.before, "after": one.after} for one in decided(before, after)],
+        "before": _record(before),
+        "after": _record(after),
+    }
+
+
+def _record(side: Side) -> dict[str, Any] | None:
+    if side.prediction is None:
+        return None
+    return prediction_record(side.plan, side.prediction)
 
 
 def in_words(changed: Sequence[Difference]) -> str:
