@@ -67,7 +67,6 @@ def check(
     from planner.cli.inputs import note, refuse_shared_stdin
     from planner.errors import SpecError
     from planner.pipeline.verdict import PLAN, Question
-    from planner.specs.cluster import read_cluster
 
     refuse_shared_stdin(*files, cluster, model)
     if form is not None:
@@ -75,7 +74,12 @@ def check(
     if version is not None and not any(letter.isdigit() for letter in version):
         raise SpecError.of("--framework-version", f"is {version!r}; write numbers, such as 0.12")
     job = {"global_batch": number(global_batch), "sequence_length": number(sequence_length)}
+    found_cluster: Cluster | None = None
     found_model: Model | None = None
+    if cluster is not None:
+        from planner.specs.cluster import read_cluster
+
+        found_cluster = read_cluster(cluster)
     if model is not None:
         from planner.specs.model import read_model
 
@@ -83,7 +87,7 @@ def check(
     question = Question(
         form=form,
         version=version or "",
-        cluster=None if cluster is None else read_cluster(cluster),
+        cluster=found_cluster,
         model=found_model,
         job={key: value for key, value in job.items() if value is not None}
         | ({} if headroom is None else {"headroom": share(headroom, "--headroom")}),

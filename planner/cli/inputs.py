@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from planner.cli.command import say
-from planner.domain.cluster import Cluster
-from planner.domain.job import Job
-from planner.domain.model import Model
 from planner.errors import Problem, SpecError
-from planner.specs.cluster import read_cluster
-from planner.specs.job import read_job
-from planner.specs.model import read_model
 
 if TYPE_CHECKING:
+    from planner.domain.cluster import Cluster
+    from planner.domain.job import Job
+    from planner.domain.model import Model
     from planner.specs.plan import PlanFile
 
 STDIN = "-"
@@ -29,6 +26,8 @@ def read_inputs(
     Raises:
         SpecError: with the problems of cluster and model together, or those of the job.
     """
+    from planner.specs.job import read_job
+
     refuse_shared_stdin(cluster, model, job)
     found_cluster, found_model = read_both(cluster, model)
     return found_cluster, found_model, *read_job(job, given, found_model, found_cluster)
@@ -43,7 +42,10 @@ def read_like(
         SpecError: a source is missing or wrong.
     """
     from planner.pipeline.given import form_of, past
+    from planner.specs.cluster import read_cluster
     from planner.specs.files import read_text
+    from planner.specs.job import read_job
+    from planner.specs.model import read_model
 
     if cluster is None:
         raise SpecError.of(
@@ -79,6 +81,9 @@ def read_both(cluster: str, model: str) -> tuple[Cluster, Model]:
     Raises:
         SpecError: with the problems of both.
     """
+    from planner.specs.cluster import read_cluster
+    from planner.specs.model import read_model
+
     problems: list[Problem] = []
     found_cluster: Cluster | None = None
     found_model: Model | None = None

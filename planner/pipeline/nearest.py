@@ -11,7 +11,7 @@ from planner.costs.split import equal_split
 from planner.domain.framework import Framework
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.errors import SpecError
-from planner.pipeline.judge import predict_plan
+from planner.pipeline.judging import predict_plan
 from planner.report.figures import seconds
 from planner.report.layout import joined
 from planner.report.plan import decision
