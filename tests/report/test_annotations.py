@@ -16,7 +16,7 @@ FILES = [("run: a,b.sh", [WRONG]), ("b.toml", [DOUBT]), ("good.json", [])]
 
 
 def test_github_commands_are_escaped() -> None:
-    """Line ends and percent signs in messages; colons and commas in properties; a file without a line gets the first."""
+    """Line ends and percent signs in messages, colons and commas in properties; without a line it is the first."""
     assert annotations.github(FILES) == (
         "::error file=run%3A a%2Cb.sh,line=3,col=7,title=XX101::--tp: 3 does not divide%0A16, 100%25 sure\n"
         "::warning file=b.toml,line=1,title=XX201::a | b\n"
