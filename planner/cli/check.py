@@ -168,7 +168,7 @@ def _tell(one: Verdict) -> None:
 
 def _print(verdicts: Sequence[Verdict], report: Report) -> None:
     """Print all verdicts for a machine."""
-    from planner.report import annotations
+    from planner.report import ci
     from planner.report.terminal import write
 
     if report in {Report.json, Report.yaml}:
@@ -181,9 +181,9 @@ def _print(verdicts: Sequence[Verdict], report: Report) -> None:
     if report is Report.sarif:
         from planner.pipeline.rules import story
 
-        write(annotations.sarif(found, lambda code: (story(code).title, story(code).summary)))
+        write(ci.sarif(found, lambda code: (story(code).title, story(code).summary)))
         return
-    writers = {Report.github: annotations.github, Report.gitlab: annotations.gitlab, Report.junit: annotations.junit}
+    writers = {Report.github: ci.github, Report.gitlab: ci.gitlab, Report.junit: ci.junit}
     write(writers[report](found))
 
 
@@ -200,7 +200,7 @@ def _summarise(verdicts: Sequence[Verdict]) -> None:
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return
-    from planner.report.annotations import summary
+    from planner.report.ci import summary
 
     try:
         with open(path, "a", encoding="utf-8") as file:  # noqa: PTH123 - it is appended to
