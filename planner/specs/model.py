@@ -44,11 +44,21 @@ class ModelRecord(BaseModel):
     vocab_size_padded: int | None = Field(
         None, ge=1, description="Rows that the framework holds; by default not padded."
     )
+    word_embed_proj_dim: int | None = Field(
+        None, ge=1, description="Channels of the embedding's rows; by default hidden_size."
+    )
     max_position_embeddings: int | None = Field(None, ge=1, description="[tokens] of the longest sample.")
     type_vocab_size: int | None = Field(None, ge=0, description="Token types.")
     tie_word_embeddings: bool | None = Field(None, description="Whether the head uses the embedding's weights.")
     attention_bias: bool | None = None
     mlp_bias: bool | None = None
+    use_qk_norm: bool | None = Field(None, description="Norms on queries and keys, where the family leaves the choice.")
+    norms_per_layer: int | None = Field(
+        None, ge=1, description="Norms of the hidden size in each layer, where the family leaves the choice."
+    )
+    final_norm: bool | None = Field(
+        None, description="A norm behind the last layer, where the family leaves the choice."
+    )
     hidden_dropout: float | None = Field(None, ge=0, lt=1)
     attention_dropout: float | None = Field(None, ge=0, lt=1)
     sliding_window: int | None = Field(None, ge=1, description="[tokens]; attention is priced in full all the same.")
@@ -116,7 +126,7 @@ def _from_record(document: Document, value: object, base: Path) -> Model:
     family = written.get("family")
     architecture = FAMILIES.get(family) if isinstance(family, str) else None
     name = huggingface.model_name(written, document.origin, str(family))
-    own = architecture.aliases if architecture else {}
+    own = {*architecture.aliases, *architecture.own} if architecture else set()
     # A missing family gets a better message from _semantics than a missing field would.
     common: object = {"family": "", **{key: item for key, item in written.items() if key not in own}}
     if not isinstance(value, dict):
