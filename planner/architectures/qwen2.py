@@ -13,7 +13,7 @@ def build(hyper: Hyper) -> Model:
 
 QWEN2 = Architecture(
     name="qwen2",
-    model_types=("qwen2", "qwen2_vl_text", "qwen2_5_vl_text"),
+    model_types=("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"),
     build=build,
     aliases={"rms_norm_eps": "norm_eps"},
     defaults={"tie_word_embeddings": False, "attention_bias": True, "mlp_bias": False},

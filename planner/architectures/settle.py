@@ -82,6 +82,9 @@ def settle(architecture: Architecture, values: Mapping[str, object], name: str, 
         trouble = _trouble(key, reading.values[key]) or _no_choice(architecture, key, reading.values[key])
         if trouble:
             reading.refuse(key, trouble)
+    for key in CHOICES:
+        if key not in architecture.choices:
+            reading.values.pop(key, None)
     _adapt(reading, architecture, values)
     _fill(reading, architecture)
     _check_heads(reading)

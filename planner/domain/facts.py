@@ -67,6 +67,8 @@ class ModelFacts:
     """[tokens] of the longest sample; 0: nothing bounds it."""
     tie_word_embeddings: bool = False
     image: Image | None = None
+    planned: bool = False
+    """Whether models of the family can be planned."""
     embedding_parameters: int
     """[-] of the table that tokens are looked up in; it counts once where the head uses it too."""
     end_parameters: int
@@ -112,6 +114,8 @@ class ModelFacts:
     @property
     def obstacles(self) -> tuple[str, ...]:
         """What of the model cannot be planned yet; empty: it can be."""
+        if self.planned:
+            return ()
         mixers = [block.mixer for block in self.blocks]
         found = (
             ("mixtures of experts", self.experts is not None),
@@ -122,7 +126,7 @@ class ModelFacts:
             ("encoders beside a decoder", bool(self.encoder)),
             ("models of images", self.image is not None),
         )
-        return tuple(what for what, there in found if there)
+        return tuple(what for what, there in found if there) or (f"models of family {self.model_type}",)
 
     @property
     def parameters(self) -> int:

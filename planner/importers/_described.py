@@ -101,14 +101,14 @@ def _experts(experts: Experts) -> str:
 def _where(layers: tuple[int, ...], number: int) -> str:
     """Return in which of `number` layers the experts are."""
     if len(layers) == number:
-        return "every layer"
+        return "in every layer"
     first = layers[0]
     if layers == tuple(range(first, number)):
-        return f"every layer but the first {first}" if first > 1 else "every layer but the first"
+        return f"in every layer but the first {first}" if first > 1 else "in every layer but the first"
     step = layers[1] - first if len(layers) > 1 else 0
     if step and layers == tuple(range(step - 1, number, step)):
-        return f"every {step}{'nd' if step == 2 else 'rd' if step == 3 else 'th'} layer"
-    return f"{len(layers)} of the layers"
+        return f"in every {step}{'nd' if step == 2 else 'rd' if step == 3 else 'th'} layer"
+    return f"in {len(layers)} layers"
 
 
 def _number(count: int, what: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from planner.errors import SpecError
+
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 """Where configurations of several models keep that of the language model; the last holds a further one."""
 NO_MODELS = ("generation_config", "quantization_config", "rope_config", "compression_config")
@@ -23,16 +25,24 @@ class Text:
     """Keys from the root of the file to it."""
 
 
-def language_model(config: Mapping[str, object], origin: str, note: Callable[[str], None]) -> Text:
-    """Return the language model of a configuration, and say in a note what is left out."""
+def language_model(
+    config: Mapping[str, object], origin: str, place: Callable[[tuple[str, ...]], str], note: Callable[[str], None]
+) -> Text:
+    """Return the language model of a configuration, and say in a note what is left out.
+
+    Raises:
+        SpecError: what should be the configuration of a model is no mapping.
+    """
     path: tuple[str, ...] = ()
     found, outer = config, dict[str, object]()
     left_out: list[str] = []
     while True:
         left_out += [key.removesuffix("_config") for key in sorted(found) if _is_model(found, key)]
-        key = next((key for key in NESTED if isinstance(found.get(key), Mapping)), None)
+        key = next((key for key in NESTED if found.get(key) is not None), None)
         if key is None:
             break
+        if not isinstance(found[key], Mapping):
+            raise SpecError.of(place((*path, key)), f"should be a mapping of keys to values, not {found[key]!r}")
         outer = {**outer, **{name: found[name] for name in ("tie_word_embeddings", "model_type") if name in found}}
         inner = found[key]
         found = {str(name): value for name, value in inner.items()} if isinstance(inner, Mapping) else {}
@@ -40,7 +50,7 @@ def language_model(config: Mapping[str, object], origin: str, note: Callable[[st
     if path or "vision" in left_out or "audio" in left_out:
         named = f"only {'.'.join(path)}, the language model," if path else "only the language model"
         rest = f"; left out: {', '.join(left_out)}" if left_out else ""
-        note(f"{origin}: {named} is planned{rest}")
+        note(f"{origin}: {named} is read{rest}")
     tied = {name: value for name, value in outer.items() if name == "tie_word_embeddings"}
     return Text(_modernised({**tied, **found}), found.get("model_type", outer.get("model_type")), path)
 

@@ -12,7 +12,7 @@ from planner.domain.model import Model
 from planner.domain.parts import Attention, FeedForward
 from planner.errors import Problem, SpecError
 from planner.importers._described import refusal
-from planner.importers._text import Text, language_model
+from planner.importers._text import NESTED, Text, language_model
 from planner.layers import Embedding, TransformerLayer
 from planner.outlines import OUTLINED, Fields
 
@@ -32,6 +32,9 @@ LATENT_KEYS = ("kv_lora_rank", "q_lora_rank")
 """Ranks of multi-head latent attention (DeepSeek-V2, section 2.1)."""
 COMMON_ALIASES = {alias: key for family in FAMILIES.values() for alias, key in family.aliases.items()}
 """Every family's names -> the common ones, to tell what was understood of an unknown family."""
+
+
+__all__ = ["NESTED", "facts", "from_config", "model_name"]
 
 
 def _silent(_note: str) -> None:
@@ -96,8 +99,8 @@ def _text(
     config: Mapping[str, object], origin: str, where: Where | None, note: Callable[[str], None]
 ) -> tuple[Text, Callable[[str], str]]:
     """Return the language model of a configuration, and key -> place in it."""
-    text = language_model(config, origin, note)
     at = where or (lambda path: f"{origin} {'.'.join(path)}")
+    text = language_model(config, origin, at, note)
     return text, lambda key: at((*text.path, key))
 
 
@@ -113,8 +116,8 @@ def _outlined(text: Text, model_type: str, name: str, place: Callable[[str], str
 def _facts_of(hyper: Hyper, model: Model, model_type: str) -> ModelFacts:
     """Return the facts of a model that can be planned."""
     embedding, layer = model.embedding, model.body
-    if not isinstance(embedding, Embedding) or not isinstance(layer, TransformerLayer):
-        raise AssertionError(f"{layer.kind} has no facts")
+    assert isinstance(embedding, Embedding)
+    assert isinstance(layer, TransformerLayer)
     attention = Attention(
         hidden=layer.hidden,
         num_heads=layer.num_heads,
@@ -134,6 +137,7 @@ def _facts_of(hyper: Hyper, model: Model, model_type: str) -> ModelFacts:
         vocab_size=hyper.vocab_size,
         max_position_embeddings=model.max_sequence,
         tie_word_embeddings=model.tied,
+        planned=True,
         embedding_parameters=rows,
         end_parameters=embedding.parameters - rows + model.head.parameters,
     )

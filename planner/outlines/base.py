@@ -140,7 +140,7 @@ class Fields:
         """Return a mixture of experts of width `size` each; `more` are further fields of `Experts`."""
         hidden, number = self.count("hidden_size"), self.count(*NUM_EXPERTS)
         chosen = self.count("num_experts_per_tok", "num_experts_per_token")
-        if chosen > number:
+        if chosen > number and self.has(*NUM_EXPERTS):
             self.refuse("num_experts_per_tok", f"{chosen} is more than the {number} experts")
         return Experts(hidden=hidden, num_experts=number, experts_per_token=chosen, expert_size=size, **more)  # type: ignore[arg-type]
 
