@@ -60,7 +60,7 @@ GEMMA2 = Architecture(
 )
 GEMMA3 = Architecture(
     name="gemma3_text",
-    model_types=("gemma3_text",),
+    model_types=("gemma3_text", "gemma3"),
     build=build_gemma3,
     aliases=ALIASES,
     defaults=DEFAULTS,

@@ -13,7 +13,7 @@ def build(hyper: Hyper) -> Model:
 
 MISTRAL = Architecture(
     name="mistral",
-    model_types=("mistral", "ministral3"),
+    model_types=("mistral", "ministral3", "mistral3"),
     build=build,
     aliases={"rms_norm_eps": "norm_eps"},
     defaults={"tie_word_embeddings": False, "attention_bias": False, "mlp_bias": False},

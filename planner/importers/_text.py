@@ -19,8 +19,8 @@ class Text:
 
     values: Mapping[str, object]
     """Its fields, with rotary positions and sliding window under one set of names."""
-    model_type: object
-    """As written; None: nowhere."""
+    model_type: str | None
+    """Of the language model, else of what it is nested in; None: there is none."""
     path: tuple[str, ...]
     """Keys from the root of the file to it."""
 
@@ -52,7 +52,8 @@ def language_model(
         rest = f"; left out: {', '.join(left_out)}" if left_out else ""
         note(f"{origin}: {named} is read{rest}")
     tied = {name: value for name, value in outer.items() if name == "tie_word_embeddings"}
-    return Text(_modernised({**tied, **found}), found.get("model_type", outer.get("model_type")), path)
+    written = found.get("model_type", outer.get("model_type"))
+    return Text(_modernised({**tied, **found}), None if written is None else str(written), path)
 
 
 def _is_model(config: Mapping[str, object], key: str) -> bool:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from planner.architectures import FAMILIES, KEYS, MODEL_TYPES, Architecture, Hyper, settle
 from planner.architectures.settle import REQUIRED
-from planner.domain.facts import Block, ModelFacts
 from planner.domain.model import Model
-from planner.domain.parts import Attention, FeedForward
 from planner.errors import Problem, SpecError
-from planner.importers._described import refusal
 from planner.importers._text import NESTED, Text, language_model
 from planner.layers import Embedding, TransformerLayer
-from planner.outlines import OUTLINED, Fields
+
+if TYPE_CHECKING:
+    from planner.domain.facts import ModelFacts
 
 Where = Callable[[tuple[str, ...]], str]
 """Keys from the root of a configuration to a value -> place for problems."""
@@ -56,8 +56,9 @@ def from_config(
         SpecError: with every problem found, or with what was understood of a model that cannot be planned yet.
     """
     text, place = _text(config, origin, where, note)
-    if isinstance(text.model_type, str) and text.model_type in OUTLINED:
-        found = _outlined(text, text.model_type, model_name(config, origin, text.model_type), place)
+    if text.model_type not in MODEL_TYPES and (found := _outlined(config, text, origin, place)):
+        from planner.importers._described import refusal
+
         raise SpecError.of(place("model_type"), refusal(found))
     hyper, architecture = _settled(config, text, origin, place, note)
     if hyper.sliding_window and hyper.sliding_window < hyper.max_position_embeddings:
@@ -77,10 +78,10 @@ def facts(config: Mapping[str, object], origin: str = "config.json", *, where: W
         SpecError: the family is not known, or a field is missing or wrong; with every problem found.
     """
     text, place = _text(config, origin, where, _silent)
-    if isinstance(text.model_type, str) and text.model_type in OUTLINED:
-        return _outlined(text, text.model_type, model_name(config, origin, text.model_type), place)
+    if text.model_type not in MODEL_TYPES and (found := _outlined(config, text, origin, place)):
+        return found
     hyper, architecture = _settled(config, text, origin, place, _silent)
-    return _facts_of(hyper, architecture.build(hyper), str(text.model_type))
+    return _facts_of(hyper, architecture.build(hyper), text.model_type or architecture.name)
 
 
 def model_name(config: Mapping[str, object], origin: str, default: str) -> str:
@@ -104,10 +105,15 @@ def _text(
     return text, lambda key: at((*text.path, key))
 
 
-def _outlined(text: Text, model_type: str, name: str, place: Callable[[str], str]) -> ModelFacts:
-    """Return the facts of a family that cannot be planned yet."""
-    fields = Fields(name, text.values, place)
-    found = OUTLINED[model_type].read(fields)
+def _outlined(config: Mapping[str, object], text: Text, origin: str, place: Callable[[str], str]) -> ModelFacts | None:
+    """Return the facts of a family that cannot be planned yet, None where the family is not even read."""
+    from planner.outlines import OUTLINED, Fields
+
+    outline = OUTLINED.get(text.model_type) if text.model_type else None
+    if outline is None:
+        return None
+    fields = Fields(model_name(config, origin, outline.name), text.values, place)
+    found = outline.read(fields)
     if fields.problems:
         raise SpecError(tuple(dict.fromkeys(fields.problems)))
     return found
@@ -115,6 +121,9 @@ def _outlined(text: Text, model_type: str, name: str, place: Callable[[str], str
 
 def _facts_of(hyper: Hyper, model: Model, model_type: str) -> ModelFacts:
     """Return the facts of a model that can be planned."""
+    from planner.domain.facts import Block, ModelFacts
+    from planner.domain.parts import Attention, FeedForward
+
     embedding, layer = model.embedding, model.body
     assert isinstance(embedding, Embedding)
     assert isinstance(layer, TransformerLayer)
@@ -152,7 +161,7 @@ def _settled(
 ) -> tuple[Hyper, Architecture]:
     """Return the hyper-parameters and the family of a model that can be planned."""
     problems = [*_unsupported(text.values, place)]
-    architecture = MODEL_TYPES.get(text.model_type) if isinstance(text.model_type, str) else None
+    architecture = MODEL_TYPES.get(text.model_type) if text.model_type else None
     if architecture is None:
         problems.append(Problem(place("model_type"), _unknown_family(text)))
         raise SpecError(problems)

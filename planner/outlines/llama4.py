@@ -23,4 +23,4 @@ def read(fields: Fields) -> ModelFacts:
     return fields.facts("llama4_text", tuple(sparse if i in sparse_layers else dense for i in range(number)))
 
 
-LLAMA4 = Outline(name="llama4_text", model_types=("llama4_text",), read=read)
+LLAMA4 = Outline(name="llama4_text", model_types=("llama4_text", "llama4"), read=read)

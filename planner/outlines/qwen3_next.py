@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.domain.facts import Block, ModelFacts
+from planner.domain.facts import Block, Mixer, ModelFacts
 from planner.domain.parts import LinearAttention
 from planner.outlines.base import Fields, Outline
 
@@ -21,7 +21,7 @@ def read(fields: Fields) -> ModelFacts:
     step = fields.count("decoder_sparse_step", default=1)
     only_dense = fields.indices("mlp_only_layers", number) or frozenset()
     bias = fields.flag("attention_bias", default=False)
-    mixers = {
+    mixers: dict[str, Mixer] = {
         "full_attention": replace(fields.attention(bias=bias, output_bias=bias, head_dim=256, extra=2), gated=True),
         "linear_attention": LinearAttention(
             hidden=fields.count("hidden_size"),

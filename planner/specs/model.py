@@ -15,7 +15,6 @@ from planner.errors import Problem, SpecError
 from planner.importers import huggingface
 from planner.importers.huggingface import NESTED
 from planner.loader import Document, Path, parse
-from planner.outlines import OUTLINED
 from planner.specs.files import read_text
 from planner.specs.foreign import refuse_file_beside
 from planner.specs.kinds import refuse_other_kind
@@ -114,6 +113,15 @@ def _is_config(value: object) -> bool:
     return isinstance(value, dict) and "family" not in value and any(key in value for key in CONFIG_MARKS)
 
 
+def _is_outlined(family: object) -> bool:
+    """Return whether a family is read but cannot be planned yet."""
+    if not isinstance(family, str) or family in FAMILIES:
+        return False
+    from planner.outlines import OUTLINED
+
+    return family in OUTLINED
+
+
 def model_from_record(record: Mapping[str, object], origin: str) -> Model:
     """Return the model of a plain record, such as `model_record` makes.
 
@@ -139,7 +147,7 @@ def model_from_document(document: Document, base: Path = (), note: Callable[[str
         value = value[part]
     if _is_config(value):
         return _from_config(document, value, base, note)
-    if isinstance(value, dict) and isinstance(value.get("family"), str) and value["family"] in OUTLINED:
+    if isinstance(value, dict) and _is_outlined(value.get("family")):
         return _from_config(document, {**value, "model_type": value["family"]}, base, note, named="family")
     if isinstance(value, dict) and "layers" in value:
         message = "explicit lists of layers come in a later version; name a family and its hyper-parameters"

@@ -33,8 +33,8 @@ from planner.specs.model import read_model
             {"dim": 4096, "n_layers": 32},
             "dim",
             (
-                "is a key of Meta's params.json, not of a model; write a model file that says `family: llama`, with dim "
-                "as hidden_size and so on"
+                "is a key of Meta's params.json, not of a model; write a model file that says `family: llama`, with "
+                "dim as hidden_size and so on"
             ),
         ),
     ],
