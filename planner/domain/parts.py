@@ -175,6 +175,9 @@ class Experts:
     """Whether a gate scales what the shared experts make."""
     latent_size: int | None = None
     """Width at which chosen experts work, with products to and from it around them; None: the hidden size."""
+    num_groups: int = 1
+    """Groups of experts, of which a token chooses some before it chooses experts in them (DeepSeek-V2, 2.2.2)."""
+    groups_per_token: int = 1
 
     @property
     def expert_parameters(self) -> int:

@@ -144,6 +144,13 @@ class Fields:
             self.refuse("num_experts_per_tok", f"{chosen} is more than the {number} experts")
         return Experts(hidden=hidden, num_experts=number, experts_per_token=chosen, expert_size=size, **more)  # type: ignore[arg-type]
 
+    def groups(self) -> dict[str, int]:
+        """Return the groups of experts, and how many of them a token may choose from, as fields of `Experts`."""
+        number, chosen = self.count("n_group", default=1), self.count("topk_group", default=1)
+        if chosen > number:
+            self.refuse("topk_group", f"{chosen} is more than the {number} groups")
+        return {"num_groups": number, "groups_per_token": chosen}
+
     def dense(self, size: int) -> FeedForward:
         """Return a gated feed-forward block without biases."""
         return FeedForward(hidden=self.count("hidden_size"), size=size)

@@ -38,7 +38,7 @@ def _read(fields: Fields, name: str) -> ModelFacts:
     sparse = dense
     if fields.has(*NUM_EXPERTS):
         size, shared = fields.count("moe_intermediate_size"), fields.count("n_shared_experts", default=0, least=0)
-        experts = fields.experts(size, num_shared=shared, shared_size=shared * size)
+        experts = fields.experts(size, num_shared=shared, shared_size=shared * size, **fields.groups())
         sparse = Block(mixer=attention, feed_forward=experts, norm_parameters=2 * hidden)
     blocks = (dense if i < first or i % every else sparse for i in range(number))
     mtp = fields.count("num_nextn_predict_layers", default=0, least=0)

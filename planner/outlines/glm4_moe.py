@@ -14,7 +14,7 @@ def read(fields: Fields) -> ModelFacts:
         extra=2 if fields.flag("use_qk_norm", default=False) else 0,
     )
     size, shared = fields.count("moe_intermediate_size"), fields.count("n_shared_experts", default=1, least=0)
-    experts = fields.experts(size, num_shared=shared, shared_size=shared * size)
+    experts = fields.experts(size, num_shared=shared, shared_size=shared * size, **fields.groups())
     first = fields.count("first_k_dense_replace", default=1, least=0)
     dense = Block(mixer=attention, feed_forward=fields.dense(fields.count("intermediate_size")), norm_parameters=norms)
     sparse = Block(mixer=attention, feed_forward=experts, norm_parameters=norms)

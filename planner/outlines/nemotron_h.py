@@ -94,6 +94,7 @@ def _experts(fields: Fields) -> Experts:
         num_shared=shared,
         shared_size=fields.count("moe_shared_expert_intermediate_size") if shared else 0,
         latent_size=fields.optional("moe_latent_size"),
+        **fields.groups(),
     )
 
 

@@ -78,6 +78,8 @@ def test_deepseek_v3_is_settled() -> None:
         expert_size=2048,
         num_shared=1,
         shared_size=2048,
+        num_groups=8,
+        groups_per_token=4,
     )
 
 
