@@ -1,0 +1,7 @@
+"""Launch configurations of training frameworks, one kind a package: read, held to the framework's rules, understood."""
+
+from planner.configurations.base import Complaint, Form, Rule, Setup
+
+FORMS: tuple[Form, ...] = ()
+
+__all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]
