@@ -194,9 +194,11 @@ def _atom(items: list[int | str], at: int) -> tuple[int, int]:
     if item in {"-", "+"}:
         value, at = _atom(items, at + 1)
         return (-value if item == "-" else value), at
-    if isinstance(item, str):
-        raise ValueError(item)
-    return item, at + 1
+    return (item, at + 1) if isinstance(item, int) else (_no_number(item), at)
+
+
+def _no_number(item: str) -> int:
+    raise ValueError(item)
 
 
 def marked(text: Text) -> Text:

@@ -115,7 +115,7 @@ def _takes_more(flag: Flag | None, held: int) -> bool:
 
 
 def _stray(word: Text, reading: Reading) -> None:
-    """Tell what a word that belongs to no flag is; it is shown only where it looks like a flag, for it may be secret."""
+    """Tell what a word that belongs to no flag is; it is not shown unless it is a flag, for it may be secret."""
     if not word.is_known or word.chars.startswith(MAYBE):
         reason = reading.reasons.get(word.spot, "it is not known what stands there")
         reading.notes.append(f"line {word.spot[0]}: more arguments may come from there, {reason}")
@@ -128,7 +128,8 @@ def _stray(word: Text, reading: Reading) -> None:
         )
     else:
         message = (
-            "this word belongs to no flag, and the parser stops with `unrecognized arguments`; remove it, write its flag"
+            "this word belongs to no flag, and the parser stops with `unrecognized arguments`; remove it, write its"
+            " flag"
             ' before it, or, if it is part of a value with blanks, expand its array in quotes: "${ARGS[@]}"'
         )
     reading.find(STRAY, ERROR, word.spot, "", message)

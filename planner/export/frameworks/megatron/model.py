@@ -133,7 +133,7 @@ def vocabulary_refused(file: PlanFile, tensor: int) -> Iterator[str]:
     """Yield why the padding of the vocabulary cannot be said."""
     padded = dict(file.model.spec).get("vocab_size_padded")
     if padded and padded % tensor:
-        yield f"a vocabulary padded to {padded} rows cannot be cut into {tensor} equal parts; leave vocab_size_padded out"
+        yield f"a vocabulary padded to {padded} rows does not cut into {tensor} equal parts; leave it out"
 
 
 def _number(value: Any) -> str:

@@ -32,9 +32,9 @@ def _divides(facts: Facts) -> Iterator[Complaint]:
     yield (
         "global_batch_size",
         (
-            f"{facts.mbs} x {facts.dp} (micro-batch x replicas) = {width} does not divide the global batch of {facts.gbs};"
-            f" write --global-batch-size {' or '.join(map(str, around))}, or use ranks for another number of replicas"
-            f" ({facts.world} ranks / {facts.tp * facts.pp * facts.cp})"
+            f"{facts.mbs} x {facts.dp} (micro-batch x replicas) = {width} does not divide the global batch of"
+            f" {facts.gbs}; write --global-batch-size {' or '.join(map(str, around))}, or use ranks for another number"
+            f" of replicas ({facts.world} ranks / {facts.tp * facts.pp * facts.cp})"
         ),
     )
 
@@ -45,8 +45,8 @@ def _missing(facts: Facts) -> Iterator[Complaint]:
         yield (
             "micro_batch_size",
             (
-                f"--global-batch-size is not given, so one step is one micro-batch a replica ({facts.mbs} x replicas{count}),"
-                " and changes with the number of ranks"
+                f"--global-batch-size is not given, so one step is one micro-batch a replica ({facts.mbs} x"
+                f" replicas{count}), and changes with the number of ranks"
             ),
         )
 
@@ -79,8 +79,8 @@ def _ramp(facts: Facts) -> Iterator[Complaint]:
             yield (
                 "rampup_batch_size",
                 (
-                    f"a batch of {wrong} on the way up is no multiple of {width} (micro-batch x replicas); begin with and"
-                    " step by multiples of it"
+                    f"a batch of {wrong} on the way up is no multiple of {width} (micro-batch x replicas); begin with"
+                    " and step by multiples of it"
                 ),
             )
 

@@ -74,8 +74,8 @@ def _sequence_alone(facts: Facts) -> Iterator[Complaint]:
         yield (
             "sequence_parallel",
             (
-                "--sequence-parallel does nothing with a tensor degree of 1, and Megatron switches it off; remove it, or"
-                " give a --tensor-model-parallel-size"
+                "--sequence-parallel does nothing with a tensor degree of 1, and Megatron switches it off; remove it,"
+                " or give a --tensor-model-parallel-size"
             ),
         )
 
@@ -85,8 +85,8 @@ def _no_sequence(facts: Facts) -> Iterator[Complaint]:
         yield (
             TP,
             (
-                f"the {facts.tp} tensor ranks each keep norms, residuals and dropout of all tokens; --sequence-parallel cuts"
-                " them too, for the same traffic"
+                f"the {facts.tp} tensor ranks each keep norms, residuals and dropout of all tokens; --sequence-parallel"
+                " cuts them too, for the same traffic"
             ),
         )
 
@@ -100,8 +100,8 @@ def _order(facts: Facts) -> Iterator[Complaint]:
         yield (
             "use_tp_pp_dp_mapping",
             (
-                f"--use-tp-pp-dp-mapping needs as many replicas of experts ({experts}) as of everything else ({facts.dp});"
-                " leave it out, or choose expert degrees with expert tensor x expert = tensor x context"
+                f"--use-tp-pp-dp-mapping needs as many replicas of experts ({experts}) as of everything else"
+                f" ({facts.dp}); leave it out, or choose expert degrees with expert tensor x expert = tensor x context"
             ),
         )
 
@@ -134,8 +134,8 @@ def _instances(facts: Facts) -> Iterator[Complaint]:
         yield (
             "num_distributed_optimizer_instances",
             (
-                f"{number} copies of the optimizer do not divide the {facts.dp} x {facts.cp} replicas and context ranks;"
-                f" use one of {divisors(facts.dp * facts.cp)}"
+                f"{number} copies of the optimizer do not divide the {facts.dp} x {facts.cp} replicas and context"
+                f" ranks; use one of {divisors(facts.dp * facts.cp)}"
             ),
         )
 
@@ -170,8 +170,8 @@ DEGREES = (
         "Degrees divide the ranks",
         "ranks % (tp pp cp) = 0",
         _world,
-        "What the product of tensor, pipeline and context degree leaves of the ranks is the number of replicas; Megatron"
-        " asserts that it is whole at start-up, when all nodes are already allocated.",
+        "What the product of tensor, pipeline and context degree leaves of the ranks is the number of replicas;"
+        " Megatron asserts that it is whole at start-up, when all nodes are already allocated.",
         needs=(TP, PP, CP, "tensor_parallel_num_weight_shards"),
     ),
     rule(

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
 from planner.configurations.forms.megatron.facts import SPLITS, Facts
-from planner.configurations.forms.megatron.layout_text import written_out
-from planner.configurations.forms.megatron.rules.base import ARGUMENTS, CONFIG, CUT, divisors, rule
+from planner.configurations.forms.megatron.rules.base import ARGUMENTS, CONFIG, divisors, rule
 from planner.configurations.forms.megatron.rules.remedies import uneven_remedy
 from planner.domain.configuration import WARNING
 
@@ -19,6 +18,7 @@ LAYOUT, FIRST, LAST = (
 EMBEDDING, LOSS = "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"
 EACH, CHUNKS = "num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank"
 HYBRID = ("hybrid_layer_pattern", "hybrid_override_pattern")
+CHUNKS_FLAG = "--num-virtual-stages-per-pipeline-rank"
 
 
 def _plain(facts: Facts, least: int = 2) -> bool:
@@ -62,9 +62,6 @@ def _stages_divide(facts: Facts) -> Iterator[Complaint]:
                 f" {CHUNKS_FLAG} {divisors(wrong[1])}, or a layout with chunks of unlike size"
             ),
         )
-
-
-CHUNKS_FLAG = "--num-virtual-stages-per-pipeline-rank"
 
 
 def _one_way(facts: Facts) -> Iterator[Complaint]:
@@ -125,71 +122,6 @@ def _single(facts: Facts, key: str) -> bool:
     return (key == LAYOUT and stages is not None and len(stages) == 1) or facts.value(key) == 1
 
 
-def _layout_alone(facts: Facts) -> Iterator[Complaint]:
-    others = [key for key in (FIRST, LAST, EMBEDDING, LOSS) if facts.value(key) and key in facts.of]
-    if facts.value(LAYOUT) is not None and others:
-        names = ", ".join(facts.of.name(key) for key in others)
-        yield LAYOUT, f"the layout says all about the stages, and {names} cannot stand beside it; remove {names}"
-
-
-def _layout_text(facts: Facts) -> Iterator[Complaint]:
-    text = facts.value(LAYOUT)
-    found = written_out(text) if isinstance(text, str) else ()
-    if isinstance(found, str):
-        yield LAYOUT, f"the layout {found}"
-
-
-def _layout_stages(facts: Facts) -> Iterator[Complaint]:
-    stages = facts.stages_text
-    if stages and facts.pp and len(stages) % facts.pp:
-        yield (
-            LAYOUT,
-            (
-                f"the layout has {len(stages)} stages, which {facts.pp} pipeline ranks cannot share equally;"
-                f" separate a multiple of {facts.pp} by |, such as {-(-len(stages) // facts.pp) * facts.pp}"
-            ),
-        )
-
-
-def _layout_layers(facts: Facts) -> Iterator[Complaint]:
-    stages = facts.stages_text
-    if stages and facts.layers:
-        held = sum(stage.count("t") for stage in stages)
-        if held != facts.layers:
-            more = facts.layers - held
-            change = f"add {more} t" if more > 0 else f"remove {-more} t, or write --num-layers {held}"
-            yield LAYOUT, f"the layout has {held} decoder layers (t), and --num-layers says {facts.layers}; {change}"
-
-
-def _layout_ends(facts: Facts) -> Iterator[Complaint]:
-    stages = facts.stages_text
-    if not stages:
-        return
-    flat = "".join(stages)
-    if flat[:1] != "E" or flat.count("E") != 1:
-        yield LAYOUT, "the layout should begin with the embedding, E, and have it once"
-    if flat[-1:] != "L" or flat.count("L") != 1:
-        yield LAYOUT, "the layout should end with the loss, L, and have it once"
-
-
-def _layout_prediction(facts: Facts) -> Iterator[Complaint]:
-    stages, number = facts.stages_text, facts.count("mtp_num_layers") or 0
-    if not stages or not facts.vpp:
-        return
-    flat = "".join(stages)
-    held = flat.count("m")
-    if held != number:
-        yield LAYOUT, f"the layout has {held} layers of multi-token prediction (m), and --mtp-num-layers says {number}"
-    elif held and "t" in flat[flat.index("m") :]:
-        yield LAYOUT, "layers of multi-token prediction (m) stand behind all decoder layers (t)"
-    elif held:
-        where = [index for index, stage in enumerate(stages) if "m" in stage]
-        if len(where) > 1:
-            yield LAYOUT, "all layers of multi-token prediction (m) stand in one stage of the layout"
-        elif where[0] < len(stages) - facts.pp:
-            yield LAYOUT, "layers of multi-token prediction (m) stand in the last chunk of their pipeline rank"
-
-
 def _empty(facts: Facts) -> Iterator[Complaint]:
     chunks = facts.chunks
     if chunks is None or facts.pp < 2:
@@ -210,22 +142,6 @@ def _more_stages(facts: Facts) -> Iterator[Complaint]:
         yield "pipeline_model_parallel_size", f"{facts.pp} stages are more than the {facts.layers} layers"
 
 
-def _hybrid(facts: Facts) -> Iterator[Complaint]:
-    pattern = next((key for key in HYBRID if facts.value(key)), None)
-    clash = [key for key in (EACH, CHUNKS, LAYOUT, EMBEDDING, LOSS) if facts.value(key) and key in facts.of]
-    if pattern and clash:
-        names = ", ".join(facts.of.name(key) for key in clash)
-        yield pattern, f"stages of a hybrid model are the parts between | of its pattern; remove {names}"
-
-
-def _hybrid_stages(facts: Facts) -> Iterator[Complaint]:
-    for key in HYBRID:
-        text = facts.value(key)
-        parts = str(text).split("/", maxsplit=1)[0].count("|") + 1 if text else 1
-        if parts > 1 and facts.pp and parts % facts.pp:
-            yield key, f"the pattern has {parts} parts between |, which {facts.pp} pipeline ranks cannot share equally"
-
-
 def _balance(facts: Facts) -> Iterator[Complaint]:
     """Tell of an end that is left as heavy as the others although the vocabulary makes it heavier."""
     size, padded = facts.vocabulary
@@ -238,8 +154,8 @@ def _balance(facts: Facts) -> Iterator[Complaint]:
         yield (
             "num_layers",
             (
-                f"the last stage also computes the logits of {size or padded} entries, worth {worth:.1f} layers, so all wait"
-                f" for it; {uneven_remedy(facts, fewer_last=round(worth))}"
+                f"the last stage also computes the logits of {size or padded} entries, worth {worth:.1f} layers, so all"
+                f" wait for it; {uneven_remedy(facts, fewer_last=round(worth))}"
             ),
         )
 
@@ -319,73 +235,13 @@ LAYERS = (
         caught=False,
     ),
     rule(
-        "MG209",
-        "A layout stands alone",
-        "layout => no first, last or account flags",
-        _layout_alone,
-        "The core raises ValueError for any of them beside a layout.",
-        needs=SPLITS,
-        source=CONFIG,
-    ),
-    rule(
-        "MG210",
-        "A layout can be read",
-        "only E, t, m, L, |, x*n, (...)*n and commas",
-        _layout_text,
-        "Groups do not nest: the text is unrolled by two patterns, one after the other.",
-        needs=(LAYOUT,),
-        source=CUT,
-        since="0.13",
-    ),
-    rule(
-        "MG211",
-        "Stages of a layout divide over the ranks",
-        "stages % pp = 0",
-        _layout_stages,
-        "Stage i of the text is held by rank i mod pp; how often it comes round is the number of chunks.",
-        needs=SPLITS,
-        source=CUT,
-        since="0.13",
-    ),
-    rule(
-        "MG212",
-        "A layout holds all layers",
-        "number of t = --num-layers",
-        _layout_layers,
-        "It is asserted when the model's configuration is built.",
-        needs=SPLITS,
-        source=CUT,
-        since="0.13",
-    ),
-    rule(
-        "MG213",
-        "A layout has its ends",
-        "begins with one E, ends with one L",
-        _layout_ends,
-        "Embedding and loss may have stages of their own (E|tt|L), but each stands once, at its end.",
-        needs=(LAYOUT,),
-        source=CUT,
-        since="0.13",
-    ),
-    rule(
-        "MG214",
-        "Multi-token prediction stands where it may",
-        "number of m = --mtp-num-layers, all in one last chunk",
-        _layout_prediction,
-        "The layers of multi-token prediction follow all decoder layers, in one stage that is the last chunk of its"
-        " rank. Some libraries also want a decoder layer beside them (modelscope/ms-swift pull request 9827).",
-        needs=(*SPLITS, "mtp_num_layers"),
-        source=CUT,
-        since="0.13",
-    ),
-    rule(
         "MG215",
         "Accounted ends leave no stage below nothing",
         "layers of every chunk >= 0",
         _empty,
         "An accounted embedding takes the place of a layer of the first chunk, the loss of the last.",
         needs=SPLITS,
-        source="NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py, get_num_layers_to_build, core 0.19.2",
+        source="NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py, get_num_layers_to_build, 0.19.2",
         since="0.11",
     ),
     rule(
@@ -397,22 +253,6 @@ LAYERS = (
         needs=SPLITS,
         severity=WARNING,
         caught=False,
-    ),
-    rule(
-        "MG217",
-        "Hybrid models cut stages in their pattern",
-        "hybrid pattern => no other way to cut stages",
-        _hybrid,
-        "Stages are what | separates in --hybrid-layer-pattern.",
-        needs=(*SPLITS, *HYBRID),
-    ),
-    rule(
-        "MG218",
-        "Parts of a hybrid pattern divide over the ranks",
-        "parts % pp = 0",
-        _hybrid_stages,
-        "As in a layout, parts go round the ranks.",
-        needs=("pipeline_model_parallel_size", *HYBRID),
     ),
     rule(
         "MG219",

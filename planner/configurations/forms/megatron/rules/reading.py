@@ -42,8 +42,8 @@ READING = (
         "A flag is given once",
         "no flag is repeated with another value",
         _by_the_reader,
-        "argparse takes the last one and says nothing. In scripts that append to an array of arguments the earlier value"
-        " is the one that a reader sees.",
+        "argparse takes the last one and says nothing. In scripts that append to an array of arguments the earlier"
+        " value is the one that a reader sees.",
         source=SOURCE,
         severity=WARNING,
         caught=False,

@@ -96,8 +96,8 @@ def _fused(facts: Facts) -> Iterator[Complaint]:
         yield (
             key,
             (
-                "fused attention does not keep its scores, so recompute of core_attn alone saves next to nothing and costs"
-                " about 4%; leave it out, or add modules such as layernorm or mlp"
+                "fused attention does not keep its scores, so recompute of core_attn alone saves next to nothing and"
+                " costs about 4%; leave it out, or add modules such as layernorm or mlp"
             ),
         )
 

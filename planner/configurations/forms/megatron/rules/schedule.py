@@ -40,8 +40,8 @@ def _group(facts: Facts) -> Iterator[Complaint]:
         yield (
             "global_batch_size",
             (
-                f"a replica has {number} micro-batches ({facts.gbs} / ({facts.mbs} x {facts.dp})), and {facts.vpp} chunks a"
-                f" stage need groups of {group}; write --global-batch-size {fits} or more, or take chunks away"
+                f"a replica has {number} micro-batches ({facts.gbs} / ({facts.mbs} x {facts.dp})), and {facts.vpp}"
+                f" chunks a stage need groups of {group}; write --global-batch-size {fits} or more, or take chunks away"
             ),
         )
     elif 0 < rest < facts.pp:
@@ -49,8 +49,8 @@ def _group(facts: Facts) -> Iterator[Complaint]:
         yield (
             "global_batch_size",
             (
-                f"{number} micro-batches leave {rest} for the last group of {group}, and fewer than the {facts.pp} stages are"
-                f" refused; write --global-batch-size {below * wide} or {above * wide}"
+                f"{number} micro-batches leave {rest} for the last group of {group}, and fewer than the {facts.pp}"
+                f" stages are refused; write --global-batch-size {below * wide} or {above * wide}"
             ),
         )
 
@@ -64,8 +64,8 @@ def _multiple(facts: Facts) -> Iterator[Complaint]:
         yield (
             "global_batch_size",
             (
-                f"before core 0.10 chunks need a multiple of {facts.pp} micro-batches, and a replica has {number}; write"
-                f" --global-batch-size {listed}"
+                f"before core 0.10 chunks need a multiple of {facts.pp} micro-batches, and a replica has {number};"
+                f" write --global-batch-size {listed}"
             ),
         )
 
@@ -157,9 +157,9 @@ SCHEDULE = (
         "Micro-batches come in whole groups",
         "pp <= G <= M, and M % G = 0 or M % G >= pp",
         _group,
-        "Chunks take turns with groups of G micro-batches (--microbatch-group-size-per-virtual-pipeline-stage, by default"
-        " pp). The schedule raises in the first step, not at start-up; a last group smaller than the pipeline would stall"
-        " it. M need not be a multiple of pp x chunks, as some say.",
+        "Chunks take turns with groups of G micro-batches (--microbatch-group-size-per-virtual-pipeline-stage, by"
+        " default pp). The schedule raises in the first step, not at start-up; a last group smaller than the pipeline"
+        " would stall it. M need not be a multiple of pp x chunks, as some say.",
         needs=NEEDS,
         source=SCHEDULES,
         since="0.10",
