@@ -54,7 +54,12 @@ def plan_file(plan: Plan, model: Model | None = None, **changes: object) -> Plan
 
 
 def plan(
-    *sizes: tuple[int, ...], dp: int = 2, microbatches: int = 8, zero: int = 1, recomputed: object = 0, **strategy: object
+    *sizes: tuple[int, ...],
+    dp: int = 2,
+    microbatches: int = 8,
+    zero: int = 1,
+    recomputed: object = 0,
+    **strategy: object,
 ) -> Plan:
     """Return a plan whose stages have chunks of `sizes`; `recomputed` is a number, or ``all``."""
     flat = [stage[chunk] for chunk in range(len(sizes[0])) for stage in sizes]
@@ -189,7 +194,14 @@ def test_what_is_written_is_accepted_and_means_the_plan(seed: int) -> None:
     assert {key: getattr(layout, key) for key in means(file.plan)} == means(file.plan)
     assert precision == file.job.precision
     spec = dict(file.model.spec)
-    for key in ("hidden_size", "num_hidden_layers", "num_key_value_heads", "head_dim", "intermediate_size", "vocab_size"):
+    for key in (
+        "hidden_size",
+        "num_hidden_layers",
+        "num_key_value_heads",
+        "head_dim",
+        "intermediate_size",
+        "vocab_size",
+    ):
         assert model[key] == spec[key]
     assert model["tie_word_embeddings"] == file.model.tied
     assert (model["attention_bias"], model["mlp_bias"]) == (spec["attention_bias"], spec["mlp_bias"])

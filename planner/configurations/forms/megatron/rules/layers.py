@@ -122,16 +122,6 @@ def _single(facts: Facts, key: str) -> bool:
     return (key == LAYOUT and stages is not None and len(stages) == 1) or facts.value(key) == 1
 
 
-def _empty(facts: Facts) -> Iterator[Complaint]:
-    chunks = facts.chunks
-    if chunks is None or facts.pp < 2:
-        return
-    flat = [stage[number] for number in range(len(chunks[0])) for stage in chunks]
-    negative = next((index for index, size in enumerate(flat) if size < 0), None)
-    if negative is not None:
-        yield "num_layers", f"stage {negative} would hold {flat[negative]} layers once embedding or loss take theirs"
-
-
 def _more_stages(facts: Facts) -> Iterator[Complaint]:
     if (
         facts.pp > 1
@@ -233,16 +223,6 @@ LAYERS = (
         needs=SPLITS,
         severity=WARNING,
         caught=False,
-    ),
-    rule(
-        "MG215",
-        "Accounted ends leave no stage below nothing",
-        "layers of every chunk >= 0",
-        _empty,
-        "An accounted embedding takes the place of a layer of the first chunk, the loss of the last.",
-        needs=SPLITS,
-        source="NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py, get_num_layers_to_build, 0.19.2",
-        since="0.11",
     ),
     rule(
         "MG216",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
 from planner.configurations.forms.megatron.facts import SPLITS, Facts
-from planner.configurations.forms.megatron.rules.base import ARGUMENTS, PARALLEL, SCHEDULES, rule
+from planner.configurations.forms.megatron.rules.base import PARALLEL, SCHEDULES, rule
 from planner.domain.configuration import WARNING
 
 GROUP = "microbatch_group_size_per_vp_stage"
@@ -135,11 +135,6 @@ def _flush(facts: Facts) -> Iterator[Complaint]:
         )
 
 
-def _aligned(facts: Facts) -> Iterator[Complaint]:
-    if facts.on("align_param_gather") and "align_param_gather" in facts.of and facts.vpp == 1:
-        yield "align_param_gather", "--align-param-gather does nothing without several chunks a stage; remove it"
-
-
 def _deferred(facts: Facts) -> Iterator[Complaint]:
     if facts.on("defer_embedding_wgrad_compute"):
         if facts.pp == 1:
@@ -234,17 +229,6 @@ SCHEDULE = (
         "Only the interleaved schedule overlaps transfers; the core raises.",
         needs=(*SPLITS, OVERLAP),
         source=PARALLEL,
-    ),
-    rule(
-        "MG229",
-        "Aligned gathering has chunks",
-        "--align-param-gather => chunks > 1",
-        _aligned,
-        "Megatron switches it off with a warning.",
-        needs=SPLITS,
-        source=ARGUMENTS,
-        severity=WARNING,
-        caught=False,
     ),
     rule(
         "MG230",
