@@ -1,5 +1,9 @@
 """An example of every rule of Megatron-LM: what breaks it, and what mends it."""
 
+from __future__ import annotations
+
+import re
+
 BASE = (
     "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048"
     " --micro-batch-size 1 --global-batch-size 64 --bf16 --use-distributed-optimizer --overlap-grad-reduce"
@@ -302,3 +306,22 @@ EXAMPLES = {
 """Code -> (what breaks the rule, what does not)."""
 VERSIONS = {"MG222": "0.9", "MG224": "0.7", "MG403": "0.15", "MG503": "0.15", "MG613": "0.16"}
 """Rules of older versions -> a version for which they hold."""
+
+
+def merged(base: str, changes: str) -> tuple[list[str], dict[str, str]]:
+    """Return the arguments of `base` with changes, and the variables among these."""
+    flags: dict[str, list[str]] = {}
+    variables = {}
+    last = ""
+    for word in f"{base} {changes}".split():
+        if word.startswith("!"):
+            flags.pop(word[1:], None)
+        elif word.startswith("--"):
+            last = word
+            flags[word] = []
+        elif re.match(r"[A-Z_]+=", word):
+            name, _, value = word.partition("=")
+            variables[name] = value
+        else:
+            flags[last].append(word)
+    return [item for flag, values in flags.items() for item in (flag, *values)], variables

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from megatron_examples import BASE, EXAMPLES, VERSIONS, WORLD
+from configurations.megatron_examples import BASE, EXAMPLES, VERSIONS, WORLD, merged
 from planner.configurations.engine import broken
 from planner.configurations.forms.megatron import MEGATRON
 from planner.configurations.forms.megatron.rules import RULES
@@ -16,27 +16,8 @@ from planner.domain.configuration import SEVERITIES, Configuration, Finding, Set
 BY_THE_READER = {"MG001", "MG002", "MG003", "MG004", "MG005"}
 
 
-def merged(changes: str) -> tuple[list[str], dict[str, str]]:
-    """Return the arguments of `BASE` with changes, and the variables among them."""
-    flags: dict[str, list[str]] = {}
-    variables = {}
-    last = ""
-    for word in f"{BASE} {changes}".split():
-        if word.startswith("!"):
-            flags.pop(word[1:], None)
-        elif word.startswith("--"):
-            last = word
-            flags[word] = []
-        elif re.match(r"[A-Z_]+=", word):
-            name, _, value = word.partition("=")
-            variables[name] = value
-        else:
-            flags[last].append(word)
-    return [item for flag, values in flags.items() for item in (flag, *values)], variables
-
-
 def configuration(changes: str, version: str = "", world: int | None = WORLD) -> Configuration:
-    words, variables = merged(changes)
+    words, variables = merged(BASE, changes)
     read = MEGATRON.read("\n".join(words), "arguments.txt")
     assert read.findings == ()
     spot = Spot("arguments.txt")
@@ -105,7 +86,7 @@ def test_without_ranks_nothing_is_said_of_them(code: str) -> None:
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_nothing_is_guessed_of_what_is_open(code: str) -> None:
     """With every value left open, no rule finds anything: a script whose variables come from elsewhere is not wrong."""
-    words, _ = merged(EXAMPLES[code][0])
+    words, _ = merged(BASE, EXAMPLES[code][0])
     text = "".join(f"{word} " if word.startswith("--") else "$ELSEWHERE " for word in words)
     read = MEGATRON.read(f"torchrun pretrain_gpt.py {text}", "run.sh")
     known = {one.code for one in broken(MEGATRON, read) if one.severity == "error"}

@@ -16,16 +16,19 @@ from planner.domain.configuration import ERROR, WARNING, Finding, Setting, Spot
 UNKNOWN_FLAG, BAD_VALUE, REPEATED, STRAY = "MG001", "MG002", "MG003", "MG004"
 CONDITION = "they stand under a condition that was not evaluated"
 RENAMED = {
-    "--use-flash-attn": "--attention-backend flash",
-    "--use-custom-fsdp": "--use-megatron-fsdp",
-    "--no-query-key-layer-scaling": "nothing, which is the default now",
-    "--DDP-impl": "nothing, only one is left",
-    "--no-contiguous-buffers-in-local-ddp": "nothing, which is the default now",
-    "--num-layers-per-stage": "--num-layers-per-virtual-pipeline-stage",
-    "--partition-activations": "--distribute-saved-activations",
-    "--use-cpu-initialization-only": "--use-cpu-initialization",
+    "--use-custom-fsdp": "write --use-megatron-fsdp",
+    "--standalone-embedding-stage": "write --account-for-embedding-in-pipeline-split",
+    "--distribute-checkpointed-activations": "write --distribute-saved-activations",
+    "--moe-extended-tp": "write --expert-tensor-parallel-size",
+    "--DDP-impl": "remove it, one implementation is left",
+    "--no-contiguous-buffers-in-local-ddp": "remove it, one implementation is left",
+    "--no-query-key-layer-scaling": "remove it, nothing is scaled unless --apply-query-key-layer-scaling is given",
+    "--pipeline-model-parallel-split-rank": "remove it, encoders have no stages of their own any more",
+    "--encoder-tensor-model-parallel-size": "remove it, encoders have no degrees of their own any more",
+    "--encoder-pipeline-model-parallel-size": "remove it, encoders have no degrees of their own any more",
+    "--use-legacy-models": "remove it, only core models are left",
 }
-"""Flags of older versions or forks -> what says the same today."""
+"""Flags of versions before core 0.19 -> what to do."""
 _SECRET = re.compile("key|token-|secret|password|credential|api|url")
 """Names of flags whose values are not shown."""
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
@@ -143,7 +146,7 @@ def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
     near = get_close_matches(dashed, known, n=1, cutoff=NEAR) if len(reading.findings) < MANY else []
     sure = False
     if name in RENAMED:
-        message = f"{name} is a flag of older versions; write {RENAMED[name]}"
+        message = f"{name} is a flag of older versions; {RENAMED[name]}"
     elif dashed in known:
         sure, message = True, f"{name} is unknown, for Megatron's flags have hyphens; write {dashed}"
     elif longer:
