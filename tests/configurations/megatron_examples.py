@@ -19,6 +19,8 @@ TORCH = (
     "--use-torch-fsdp2 --no-gradient-accumulation-fusion --untie-embeddings-and-output-weights"
     " !--use-distributed-optimizer !--overlap-param-gather"
 )
+FULL = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
+SP = "--sequence-parallel"
 PIPE = "--pipeline-model-parallel-size"
 LAYOUT = f"{PIPE} 2 --pipeline-model-parallel-layout"
 CHUNKS = f"{PIPE} 4 --num-layers-per-virtual-pipeline-stage 3"
@@ -135,10 +137,14 @@ EXAMPLES = {
         "--tensor-model-parallel-size 8",
     ),
     "MG402": (
-        "--group-query-attention --num-query-groups 8 --num-attention-heads 24 --kv-channels 64"
-        " --tensor-model-parallel-size 12",
-        "--group-query-attention --num-query-groups 8 --num-attention-heads 24 --kv-channels 64"
-        " --tensor-model-parallel-size 8",
+        (
+            "--group-query-attention --num-query-groups 8 --num-attention-heads 24 --kv-channels 64"
+            " --tensor-model-parallel-size 12"
+        ),
+        (
+            "--group-query-attention --num-query-groups 8 --num-attention-heads 24 --kv-channels 64"
+            " --tensor-model-parallel-size 8"
+        ),
     ),
     "MG403": (
         "--group-query-attention --num-query-groups 2 --tensor-model-parallel-size 4",
@@ -179,8 +185,10 @@ EXAMPLES = {
     "MG509": (f"{EXPERTS} --moe-router-topk 9", f"{EXPERTS} --moe-router-topk 2"),
     "MG510": (
         f"{EXPERTS} --moe-shared-expert-intermediate-size 512 --moe-shared-expert-overlap",
-        f"{EXPERTS} --moe-shared-expert-intermediate-size 512 --moe-shared-expert-overlap"
-        " --moe-token-dispatcher-type alltoall",
+        (
+            f"{EXPERTS} --moe-shared-expert-intermediate-size 512 --moe-shared-expert-overlap"
+            " --moe-token-dispatcher-type alltoall"
+        ),
     ),
     "MG511": (
         f"{EXPERTS} --expert-model-parallel-size 8",
@@ -189,8 +197,10 @@ EXAMPLES = {
     "MG512": (f"{EXPERTS} --moe-enable-deepep", f"{EXPERTS} --moe-enable-deepep --moe-token-dispatcher-type flex"),
     "MG513": (
         f"{EXPERTS} --overlap-moe-expert-parallel-comm --moe-token-dispatcher-type alltoall",
-        f"{EXPERTS} --overlap-moe-expert-parallel-comm --moe-token-dispatcher-type alltoall"
-        " --expert-model-parallel-size 2",
+        (
+            f"{EXPERTS} --overlap-moe-expert-parallel-comm --moe-token-dispatcher-type alltoall"
+            " --expert-model-parallel-size 2"
+        ),
     ),
     "MG514": (
         "--delay-wgrad-compute",
@@ -249,11 +259,7 @@ EXAMPLES = {
         f"{PIPE} 4 --recompute-granularity full --recompute-method block --recompute-num-layers 7",
         f"{PIPE} 4 --recompute-granularity full --recompute-method block --recompute-num-layers 6",
     ),
-    "MG648": (
-        "--distribute-saved-activations --recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
-        "--distribute-saved-activations --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
-        " --tensor-model-parallel-size 2",
-    ),
+    "MG648": (f"--distribute-saved-activations {FULL}", f"--distribute-saved-activations {FULL} {TENSOR} !{SP}"),
     "MG649": (f"--cpu-offloading-num-layers 4 {PIPE} 2", "--cpu-offloading-num-layers 4"),
     "MG650": (
         "--fine-grained-activation-offloading --offload-modules attn_proj",

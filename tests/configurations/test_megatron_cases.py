@@ -206,7 +206,7 @@ CASES = (
         codes=("MG614", "MG642"),
     ),
     Case(
-        source="NVIDIA/Megatron-LM, transformer_config.py: layers on the host with a pipeline; graphs with full recompute",
+        source="NVIDIA/Megatron-LM, transformer_config.py: layers on the host with a pipeline",
         flags="--num-layers 32 --cpu-offloading-num-layers 4 --pipeline-model-parallel-size 2 --micro-batch-size 1"
         " --global-batch-size 16",
         ranks=8,

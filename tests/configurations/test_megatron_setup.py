@@ -20,6 +20,7 @@ SIZES = (
     "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 4096"
     " --micro-batch-size 2 --global-batch-size 64 --bf16 --vocab-size 50257"
 )
+ENDS = "--decoder-first-pipeline-num-layers 4 --decoder-last-pipeline-num-layers 6"
 LLAMA = "--normalization RMSNorm --swiglu --position-embedding-type rope --disable-bias-linear"
 
 
@@ -80,7 +81,7 @@ def test_layouts_are_written_as_they_are_read() -> None:
         ("--pipeline-model-parallel-size 2", ((12,), (12,))),
         ("--pipeline-model-parallel-size 4 --decoder-last-pipeline-num-layers 3", ((7,), (7,), (7,), (3,))),
         (
-            "--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 4 --decoder-last-pipeline-num-layers 6",
+            f"--pipeline-model-parallel-size 4 {ENDS}",
             ((4,), (7,), (7,), (6,)),
         ),
         ("--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3", ((3, 3, 3, 3), (3, 3, 3, 3))),
@@ -90,8 +91,10 @@ def test_layouts_are_written_as_they_are_read() -> None:
             ((12,), (11,)),
         ),
         (
-            "--num-layers 22 --pipeline-model-parallel-size 2 --account-for-loss-in-pipeline-split"
-            " --account-for-embedding-in-pipeline-split --num-virtual-stages-per-pipeline-rank 2",
+            (
+                "--num-layers 22 --pipeline-model-parallel-size 2 --account-for-loss-in-pipeline-split"
+                " --account-for-embedding-in-pipeline-split --num-virtual-stages-per-pipeline-rank 2"
+            ),
             ((5, 6), (6, 5)),
         ),
         ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*4|t*6|t*7|t*7L", ((4, 7), (6, 7))),
@@ -112,8 +115,10 @@ def test_layers_of_every_chunk(flags: str, wanted: tuple[tuple[int, ...], ...]) 
         ("--recompute-granularity full --recompute-method block --recompute-num-layers 5", "full", 5),
         ("--recompute-granularity full --recompute-method block --recompute-num-layers 12", "full", None),
         (
-            "--num-layers-per-virtual-pipeline-stage 4 --recompute-granularity full --recompute-method block"
-            " --recompute-num-layers 2",
+            (
+                "--num-layers-per-virtual-pipeline-stage 4 --recompute-granularity full --recompute-method block"
+                " --recompute-num-layers 2"
+            ),
             "full",
             6,
         ),
@@ -202,7 +207,7 @@ def test_a_published_model() -> None:
 
 
 def test_sizes_that_are_not_given() -> None:
-    """Feed-forward width 4 h, of SwiGLU two thirds in multiples of 64; rows of the vocabulary in multiples of 128 tp."""
+    """Feed-forward width 4 h, of SwiGLU two thirds in multiples of 64; rows in multiples of 128 tp."""
     described = meaning("--tensor-model-parallel-size 4").model
     assert described is not None
     assert (described["intermediate_size"], described["vocab_size_padded"], described["head_dim"]) == (4096, 50688, 64)

@@ -43,7 +43,7 @@ def plan_file(plan: Plan, model: Model | None = None, **changes: object) -> Plan
         plan=plan,
         cluster=builders.cluster(group),
         model=wanted,
-        job=builders.job(plan.global_batch, **{"sequence": 512, **changes}),
+        job=replace(builders.job(plan.global_batch), **{"sequence": 512, **changes}),  # type: ignore[arg-type]
         certificate=None,
         figures=None,
         made_by="a test",
@@ -108,7 +108,7 @@ def drawn(seed: int) -> PlanFile:
     tp, cp = draw.choice((1, 2, 4)), draw.choice((1, 1, 2))
     degrees = tuple((axis, degree) for axis, degree in (("tp", tp), ("cp", cp)) if degree > 1)
     recomputed: object = draw.choice((0, 0, "all"))
-    if even and vpp > 1 or vpp == 1:
+    if even or vpp == 1:
         recomputed = draw.choice((recomputed, vpp * draw.randint(1, min(min(stage) for stage in sizes))))
     made = plan(
         *sizes,
@@ -174,9 +174,10 @@ def read_back(file: PlanFile) -> tuple[Layout, dict[str, object], str | None]:
     """Return what the written arguments mean, on as many ranks as the plan has; no rule may be broken."""
     configuration = FORM.read(arguments(file), "arguments.txt")
     ranks = Setting(name="world size", value=file.plan.num_devices, spot=Spot("arguments.txt"))
+    assert MEGATRON.program is not None
     environment = {
         name: Setting(name=name, value=value, spot=Spot("environment.env"))
-        for name, value in (MEGATRON.program or (lambda _: None))(file).environment  # type: ignore[union-attr]
+        for name, value in MEGATRON.program(file).environment
     }
     configuration = replace(configuration, world=ranks, environment=environment)
     found = [one for one in broken(FORM, configuration) if one.severity != "note"]

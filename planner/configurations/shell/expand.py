@@ -101,7 +101,7 @@ def _variable(text: Text, variables: Variables) -> list[Text]:
         if number.isdecimal() and int(number[:6]) < len(listed):
             return [listed[int(number[:6])]]
         return [variables.unknown(text.spot, f"${{{text.chars}}} is not set in the script")]
-    known = variables.values.get(name) or (variables.arrays.get(name) or [None])[0]
+    known = variables.values.get(name) or next(iter(variables.arrays.get(name, ())), None)
     if how and (known is None or (how.startswith(":") and not known.chars)):
         return [_default(name, text, match, variables)]
     return [variables.value(name, text.spot)]

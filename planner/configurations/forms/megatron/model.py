@@ -93,8 +93,8 @@ def unplannable(facts: Facts) -> Iterator[tuple[str, str]]:
         positions = "rope" if rotates(facts) else facts.value("position_embedding_type")
         block = "SwiGLU" if gated(facts) else "GELU"
         norms = " and norms on queries and keys" if facts.on("qk_layernorm") else ""
-        what = f"a model of {facts.value('normalization')}, {block} and {positions} positions{norms}"
-        yield next(key for key in (*_FAMILY, *SIZES) if key in facts.of), f"{what} is of no known family, and"
+        described = f"a model of {facts.value('normalization')}, {block} and {positions} positions{norms}"
+        yield next(key for key in (*_FAMILY, *SIZES) if key in facts.of), f"{described} is of no known family, and"
 
 
 _FAMILY = ("swiglu", "normalization", "position_embedding_type", "qk_layernorm", "add_bias_linear", "add_qkv_bias")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from planner.configurations.base import Setup
 from planner.configurations.forms.megatron.facts import Facts
 from planner.configurations.forms.megatron.model import model, unplannable
-from planner.configurations.forms.megatron.recompute import recompute
+from planner.configurations.forms.megatron.recompute import recompute, unplannable_recompute
 from planner.domain.configuration import Configuration
 from planner.domain.plan import CP_COMM_TYPES
 from planner.errors import Problem, SpecError
@@ -88,7 +88,7 @@ def _problems(facts: Facts) -> Iterator[tuple[str, str]]:
             "an optimizer sharded over some replicas only cannot be planned yet",
         )
     yield from _pipeline_problems(facts)
-    yield from recompute(facts, problems=True)
+    yield from unplannable_recompute(facts)
 
 
 def _pipeline_problems(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -47,7 +47,7 @@ CANNOT = {
 
 def refused(file: PlanFile) -> Iterator[str]:
     """Yield why the model cannot be said."""
-    model, spec = file.model, dict(file.model.spec)
+    model, spec = file.model, _spec(file)
     kind = KINDS.get(model.family)
     if kind is None:
         yield CANNOT.get(model.family, f"pretrain_gpt.py cannot build a model of family {model.family}")
@@ -64,6 +64,11 @@ def refused(file: PlanFile) -> Iterator[str]:
         yield f"the model has positions for {model.max_sequence} tokens, and the job's samples have {file.job.sequence}"
     if spec.get("type_vocab_size"):
         yield "pretrain_gpt.py has no token types"
+
+
+def _spec(file: PlanFile) -> dict[str, Any]:
+    """Return the hyper-parameters of the model."""
+    return dict(file.model.spec)
 
 
 def _rotary_refused(spec: dict[str, Any]) -> Iterator[str]:
@@ -87,7 +92,7 @@ def _scaling(scaling: dict[str, Any]) -> tuple[Line, ...] | None:
 
 def flags(file: PlanFile, tensor: int) -> Iterator[Line]:
     """Yield the flags of a model that is not refused."""
-    model, spec = file.model, dict(file.model.spec)
+    model, spec = file.model, _spec(file)
     kind = KINDS[model.family]
     heads, groups = spec["num_attention_heads"], spec["num_key_value_heads"]
     yield "--num-layers", str(model.num_layers)
@@ -131,7 +136,7 @@ def _vocabulary(spec: dict[str, Any], tensor: int) -> Iterator[Line]:
 
 def vocabulary_refused(file: PlanFile, tensor: int) -> Iterator[str]:
     """Yield why the padding of the vocabulary cannot be said."""
-    padded = dict(file.model.spec).get("vocab_size_padded")
+    padded = _spec(file).get("vocab_size_padded")
     if padded and padded % tensor:
         yield f"a vocabulary padded to {padded} rows does not cut into {tensor} equal parts; leave it out"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
 from planner.configurations.forms.megatron.facts import SPLITS, Facts
+from planner.configurations.forms.megatron.recompute import granularity
 from planner.configurations.forms.megatron.rules.base import ARGUMENTS, CONFIG, rule
 from planner.domain.configuration import WARNING
 
@@ -25,17 +26,13 @@ FINE = "fine_grained_activation_offloading"
 NEEDS = (HOW, METHOD, NUMBER, MODULES)
 
 
-def _granularity(facts: Facts) -> str | None:
-    return "selective" if facts.on("recompute_activations") else facts.value(HOW)
-
-
 def _modules(facts: Facts) -> list[str]:
     value = facts.value(MODULES)
     return [str(item) for item in value] if isinstance(value, list) else ["core_attn"]
 
 
 def _full(facts: Facts) -> Iterator[Complaint]:
-    if _granularity(facts) != "full":
+    if granularity(facts) != "full":
         return
     if facts.value(METHOD) is None:
         yield HOW, "full recompute needs --recompute-method uniform (all layers) or block (the first of each stage)"
@@ -44,14 +41,14 @@ def _full(facts: Facts) -> Iterator[Complaint]:
 
 
 def _selective(facts: Facts) -> Iterator[Complaint]:
-    if _granularity(facts) == "selective":
+    if granularity(facts) == "selective":
         for key in (METHOD, NUMBER):
             if facts.value(key) is not None:
                 yield key, f"{facts.of.name(key)} is for full recompute, and it is selective; remove it"
 
 
 def _unused(facts: Facts) -> Iterator[Complaint]:
-    if _granularity(facts) is None:
+    if granularity(facts) is None:
         for key in (METHOD, NUMBER, MODULES):
             if facts.value(key) is not None and key in facts.of:
                 yield key, f"{facts.of.name(key)} does nothing without --recompute-granularity; add it"
@@ -67,14 +64,14 @@ def _overridden(facts: Facts) -> Iterator[Complaint]:
 
 
 def _known(facts: Facts) -> Iterator[Complaint]:
-    if _granularity(facts) == "selective":
+    if granularity(facts) == "selective":
         for name in _modules(facts):
             if name not in KNOWN:
                 yield MODULES, f"{name!r} is nothing that can be recomputed; use {', '.join(KNOWN)}"
 
 
 def _belongs(facts: Facts) -> Iterator[Complaint]:
-    if _granularity(facts) != "selective":
+    if granularity(facts) != "selective":
         return
     names = _modules(facts)
     wrong = {
@@ -91,7 +88,7 @@ def _belongs(facts: Facts) -> Iterator[Complaint]:
 
 def _fused(facts: Facts) -> Iterator[Complaint]:
     fused = facts.value("transformer_impl") == "transformer_engine" and facts.value("attention_backend") != "unfused"
-    if _granularity(facts) == "selective" and _modules(facts) == ["core_attn"] and fused:
+    if granularity(facts) == "selective" and _modules(facts) == ["core_attn"] and fused:
         key = HOW if HOW in facts.of else "recompute_activations"
         yield (
             key,
@@ -104,7 +101,7 @@ def _fused(facts: Facts) -> Iterator[Complaint]:
 
 def _number(facts: Facts) -> Iterator[Complaint]:
     number, chunks = facts.count(NUMBER), facts.chunks
-    if _granularity(facts) != "full" or number is None:
+    if granularity(facts) != "full" or number is None:
         return
     if number < 1:
         yield NUMBER, f"--recompute-num-layers is {number}; it should be 1 or more"
@@ -136,7 +133,7 @@ def _host(facts: Facts) -> Iterator[Complaint]:
         return
     if facts.pp > 1:
         yield key, f"offload of layers does not go with a pipeline, and there are {facts.pp} stages"
-    if _granularity(facts):
+    if granularity(facts):
         yield key, "offload of layers does not go with recompute; keep one"
     if number and facts.layers and number >= facts.layers:
         yield key, f"{number} layers on the host are not fewer than the {facts.layers} of the model"
