@@ -86,13 +86,16 @@ def _texts(sources: list[str]) -> list[tuple[str, str]]:
     from planner.machines import MAX_BYTES
     from planner.specs.files import read_text
 
-    found: list[tuple[str, str]] = []
     problems: list[Problem] = []
-    for source in sources:
+
+    def read(source: str) -> tuple[str, str]:
         try:
-            found.append(read_text(source, MAX_BYTES))
+            return read_text(source, MAX_BYTES)
         except SpecError as error:
-            problems += error.problems
+            problems.extend(error.problems)
+            return "", source
+
+    found = [read(source) for source in sources]
     if problems:
         raise SpecError(problems)
     return found

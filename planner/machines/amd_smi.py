@@ -46,7 +46,7 @@ def read(text: str, origin: str) -> Machine:
         names=tuple(map(str, names)) if named else (),
         memory_gib=tuple(memory) if all(memory) else (),
         ties=_ties(devices, origin) if any("links" in one for one in devices) else {},
-        pcie=min(pcie, default=None),
+        pcie=tuple(pcie) if len(pcie) == len(devices) else (),
     )
 
 

@@ -32,8 +32,8 @@ class Machine:
     """[2^30 bytes] of each device, as the driver reports it."""
     ties: Mapping[Pair, Tie] = field(default_factory=dict)
     """Of every pair, or of none."""
-    pcie: tuple[int, int] | None = None
-    """Generation and lanes of the slowest device's PCI Express."""
+    pcie: tuple[tuple[int, int], ...] = ()
+    """Generation and lanes of each device's PCI Express."""
     adapters: int = 0
     """Network adapters that were seen, whatever their use."""
     adapter_gbit_per_s: tuple[float, ...] = ()

@@ -1,8 +1,8 @@
 """``kubectl get nodes -o json``: the devices of each node that takes pods, by labels and allocatable resources.
 
 Labels are those of NVIDIA's gpu-feature-discovery (``nvidia.com/gpu.product`` with its suffixes ``-SHARED`` and
-``-MIG-...``, ``.count``, ``.memory`` [MiB], ``.clique``), of AMD's node labeller (``amd.com/gpu.product-name``, ``.vram``),
-of GKE, and the well-known zone. Only these are read: annotations, addresses and everything else are not.
+``-MIG-...``, ``.count``, ``.memory`` [MiB], ``.clique``), of AMD's node labeller (``amd.com/gpu.product-name`` and
+``.vram``), of GKE, and the well-known zone. Only these are read: annotations, addresses and everything else are not.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read(text: str, origin: str) -> Nodes:
                     sets[labels[label]].add(name)
     if problems:
         raise SpecError(problems)
-    notes = [f"{count} nodes are left out, which {why}" for why, count in left.items()]
+    notes = [f"nodes that {why} are left out: {count}" for why, count in left.items()]
     if not nodes:
         raise _none(document, notes)
     zones, cliques = ([frozenset(part) for part in near[label].values()] for label in (ZONE, CLIQUE))
@@ -91,20 +91,19 @@ def _at(value: Any, *keys: str) -> Mapping[str, Any]:
 
 def _devices(labels: Mapping[str, Any], allocatable: Mapping[str, Any], item: Any) -> tuple[str, Devices | None]:
     """Return the devices of a node, or why they do not count: a sentence, or ``?`` where no label names them."""
-    if any(key.startswith("nvidia.com/mig-") and _count(value) for key, value in allocatable.items()):
-        return "offer MIG slices and not whole devices", None
     count = next((found for key in RESOURCES if (found := _count(allocatable.get(key)))), 0)
     name = next((labels[key] for key in PRODUCTS if isinstance(labels.get(key), str)), "")
-    if not count and not _count(labels.get("nvidia.com/gpu.count")):
-        return "", None
-    if "-MIG-" in name:
-        return "offer MIG slices and not whole devices", None
-    if _at(item, "spec").get("unschedulable") is True:
-        return "take no pods (unschedulable)", None
-    if not count:
-        return "have no device that can be allocated", None
-    if not name:
-        return "?", None
+    why = ""
+    if "-MIG-" in name or any(key.startswith("nvidia.com/mig-") and _count(one) for key, one in allocatable.items()):
+        why = "offer MIG slices and not whole devices"
+    elif count and _at(item, "spec").get("unschedulable") is True:
+        why = "take no pods (unschedulable)"
+    elif not count and _count(labels.get("nvidia.com/gpu.count")):
+        why = "have no device that can be allocated"
+    elif count and not name:
+        why = "?"
+    if why or not count:
+        return why, None
     if name.endswith(_SHARED) or _count(labels.get("nvidia.com/gpu.replicas")) > 1:
         # Allocatable counts each device once for each that share it.
         count = _count(labels.get("nvidia.com/gpu.count")) or count

@@ -1,7 +1,8 @@
 """The file that NCCL writes to ``NCCL_TOPO_DUMP_FILE``: devices, their NVLinks, where they hang, and network adapters.
 
 The elements are those of NCCL's ``src/graph/xml.cc`` (2.20), as in dumps of public issues (NVIDIA/nccl 1125 and 1505,
-aliyun/SimAI 128): ``cpu`` (one a NUMA domain) holds nested ``pci``, and these ``gpu`` with ``nvlink`` and ``nic`` with ``net``.
+aliyun/SimAI 128): ``cpu`` (one a NUMA domain) holds nested ``pci``, and these ``gpu`` with ``nvlink``, and ``nic`` with
+``net``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def read(text: str, origin: str) -> Machine:
         num_devices=len(devices),
         names=tuple(names) if all(names) else (),
         ties=_ties(devices),
-        pcie=min(pcie, default=None, key=lambda found: 2 ** found[0] * found[1]),
+        pcie=tuple(pcie) if len(pcie) == len(devices) else (),
         adapters=len(rates),
         adapter_gbit_per_s=rates,
         notes=notes,
@@ -143,9 +144,7 @@ def _adapters(root: Element) -> tuple[tuple[float, ...], tuple[str, ...]]:
     fastest = max(speeds, default=0.0)
     rates = tuple(one for one in speeds if one == fastest and one)
     slower = [one for one in speeds if one != fastest]
-    note = (
-        f"{len(slower)} network adapters slower than {fastest:g} Gbit/s are left out, as if for management or storage"
-    )
+    note = f"network adapters slower than {fastest:g} Gbit/s ({len(slower)}) are left out, as for management or storage"
     return rates, (note,) if slower else ()
 
 

@@ -1,7 +1,7 @@
 """``nvidia-smi -q -x``: names, memory and PCI Express of a node's devices.
 
-The tags are those of dumps of drivers 418 to 580; the format has a version (``nvsmi_device_v12.dtd``) and moves, so that
-each figure is looked up along its paths, old and new, and what is missing is left out.
+The tags are those of dumps of drivers 418 to 580; the format has a version (``nvsmi_device_v12.dtd``) and moves, so
+that each figure is looked up along its paths, old and new, and what is missing is left out.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ def read(text: str, origin: str) -> Machine:
     for number, one in enumerate(devices):
         if not one.told("product_name"):
             raise SpecError.of(f"{origin}:{one.line} gpu[{number}]", "has no product_name; take the dump anew")
+    pcie = [found for one in devices if (found := _pcie(one))]
     slices = sum(one.told("mig_mode/current_mig") == "Enabled" for one in devices)
     note = f"MIG is on for {slices} of {len(devices)} devices; they are planned whole, turn it off to train on them"
     return Machine(
         num_devices=len(devices),
         names=tuple(one.told("product_name") for one in devices),
         memory_gib=_memory(devices),
-        pcie=min(
-            (pcie for one in devices if (pcie := _pcie(one))), default=None, key=lambda found: 2 ** found[0] * found[1]
-        ),
+        pcie=tuple(pcie) if len(pcie) == len(devices) else (),
         notes=(note,) if slices else (),
     )
 

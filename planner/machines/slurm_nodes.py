@@ -53,7 +53,7 @@ def read(text: str, origin: str) -> Nodes:
             nodes.append(Node(name=name, devices=devices))
     if problems:
         raise SpecError(problems)
-    notes = [f"{count} nodes are left out, which are {why}" for why, count in left.items() if why != "without devices"]
+    notes = [f"nodes that are {why} are left out: {count}" for why, count in left.items() if why != "without devices"]
     if not nodes:
         raise SpecError.of(origin, f"has no node with devices that is up ({'; '.join(notes) or 'no Gres=gpu:...'})")
     return Nodes(nodes=tuple(nodes), notes=tuple(notes))

@@ -65,7 +65,7 @@ def _topology(document: Document, entry: dict[str, Any], at: int) -> Topology:
 def _value(document: Document, path: Path) -> Any:
     value = document.value
     for part in path:
-        inside = isinstance(value, dict) and part in value or isinstance(value, list) and isinstance(part, int)
+        inside = (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int))
         if not inside:
             raise SpecError([document.problem(path, "is missing; see topology.yaml(5)")])
         value = value[part]

@@ -38,10 +38,19 @@ class Told:
 class _Dumps:
     """What was read, by what it is about, each with its origin."""
 
-    machines: tuple[tuple[str, Machine], ...]
+    machines: tuple[tuple[str, str, Machine], ...]
+    """Each with its tool, too."""
     nodes: tuple[str, Nodes] | None
     topology: tuple[str, Topology] | None
     offers: tuple[str, Offers] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Like:
+    """The machine that some nodes are like, None if none was dumped, and which of its devices are of each kind."""
+
+    machine: Machine | None
+    indices: Sequence[Sequence[int]]
 
 
 def cluster_from_dumps(texts: Sequence[tuple[str, str]], told: Told, note: Note) -> dict[str, Any]:
@@ -109,7 +118,7 @@ def _read(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str, Seen]]:
 
 def _sorted(found: Sequence[tuple[str, str, Seen]]) -> _Dumps:
     return _Dumps(
-        machines=tuple((origin, seen) for origin, _, seen in found if isinstance(seen, Machine)),
+        machines=tuple((origin, tool, seen) for origin, tool, seen in found if isinstance(seen, Machine)),
         nodes=_only(found, Nodes),
         topology=_only(found, Topology),
         offers=_only(found, Offers),
@@ -124,16 +133,17 @@ def _only(found: Sequence[tuple[str, str, Seen]], kind: type[One]) -> tuple[str,
     return these[0] if these else None
 
 
-def _of_machine(dumps: _Dumps, machine: Machine, told: Told, given: Any, note: Note) -> dict[str, Any]:
+def _of_machine(
+    dumps: _Dumps, machine: Machine, told: Told, given: dict[str, Any] | None, note: Note
+) -> dict[str, Any]:
     """Return nodes that are like one machine."""
-    place = next((origin for origin, one in dumps.machines if one.names), dumps.machines[0][0])
+    place = next((origin for origin, _, one in dumps.machines if one.names), dumps.machines[0][0])
     if dumps.topology:
         raise SpecError.of(dumps.topology[0], "names nodes that no list has; add scontrol -o show node")
     kinds = kinds_of(machine, place, note, told.device)
     units = tuple(frozenset({str(n)}) for n in range(_num_nodes(told, note)))
     group = Alike(tuple(one for one, _ in kinds), units)
-    links = [inside(one, indices, machine, note) for one, indices in kinds]
-    return _record([(group, links, machine)], dumps, given, note)
+    return _record([(group, _Like(machine, [indices for _, indices in kinds]))], dumps, given, note)
 
 
 def _num_nodes(told: Told, note: Note) -> int:
@@ -142,36 +152,36 @@ def _num_nodes(told: Told, note: Note) -> int:
     return told.nodes or 1
 
 
-def _of_list(dumps: _Dumps, machine: Machine | None, told: Told, given: Any, note: Note) -> dict[str, Any]:
+def _of_list(
+    dumps: _Dumps, machine: Machine | None, told: Told, given: dict[str, Any] | None, note: Note
+) -> dict[str, Any]:
     """Return the nodes of a list, those that are like a machine that was dumped with its links."""
     assert dumps.nodes
     place, nodes = dumps.nodes
+    names = {node.name for node in nodes.nodes}
     for text in nodes.notes:
         note(text)
     for text in dumps.topology[1].notes if dumps.topology else ():
         note(text)
     topology = dumps.topology[1] if dumps.topology else nodes.topology
+    if dumps.topology and not any(part & names for level in dumps.topology[1].levels for part in level.parts):
+        raise SpecError.of(dumps.topology[0], f"has none of the nodes of {place}; give both of one system")
     groups = alike(nodes, topology, place, note, told.device)
     origin = dumps.machines[0][0] if dumps.machines else ""
     seen = kinds_of(machine, origin, note, told.device) if machine else []
     signature = [(one.row.device.name, one.count) for one, _ in seen]
-    parts: list[tuple[Alike, list[Any], Machine | None]] = []
+    parts: list[tuple[Alike, _Like]] = []
     for group in groups:
-        is_seen = bool(seen) and [(one.row.device.name, one.count) for one in group.kinds] == signature
-        known = machine if is_seen and machine else None
-        links = (
-            [inside(one, indices, known, note) for one, indices in seen]
-            if known
-            else [inside(one, range(one.count), Machine(num_devices=max(2, one.count)), note) for one in group.kinds]
-        )
-        parts.append((group, links, known))
-    if machine and not any(known for _, _, known in parts):
+        is_seen = machine and [(one.row.device.name, one.count) for one in group.kinds] == signature
+        like = _Like(machine, [indices for _, indices in seen]) if is_seen else _Like(None, [])
+        parts.append((group, like))
+    if machine and not any(like.machine for _, like in parts):
         what = " and ".join(f"{count} x {name}" for name, count in signature)
         raise SpecError.of(origin, f"is of a machine with {what}, and {place} has no such node; dump one that it has")
     return _record(parts, dumps, given, note)
 
 
-def _of_offer(dump: tuple[str, Offers], told: Told, given: Any, note: Note) -> dict[str, Any]:
+def _of_offer(dump: tuple[str, Offers], told: Told, given: dict[str, Any] | None, note: Note) -> dict[str, Any]:
     """Return nodes that are one instance type of a cloud."""
     origin, offers = dump
     offer = instance_of(offers, told.instance, origin)
@@ -183,15 +193,16 @@ def _of_offer(dump: tuple[str, Offers], told: Told, given: Any, note: Note) -> d
 
 
 def _record(
-    parts: Sequence[tuple[Alike, list[Any], Machine | None]], dumps: _Dumps, given: Any, note: Note
+    parts: Sequence[tuple[Alike, _Like]], dumps: _Dumps, given: dict[str, Any] | None, note: Note
 ) -> dict[str, Any]:
-    """Return the record of groups, each with what to write for the links of its kinds."""
+    """Return the record of groups, each with the machine that its nodes are like."""
     topology = dumps.topology[1] if dumps.topology else dumps.nodes[1].topology if dumps.nodes else None
     groups: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
-    for part, (group, intra, machine) in enumerate(parts):
+    for part, (group, like) in enumerate(parts):
         ours: list[str] = []
-        for one, link in zip(group.kinds, intra, strict=True):
+        for number, one in enumerate(group.kinds):
+            indices = like.indices[number] if like.machine else range(one.count)
             where = f"groups[{len(groups)}]"
             ours.append(_free_name(one.row.device.name, {str(made["name"]) for made in groups}))
             made: dict[str, Any] = {
@@ -199,8 +210,8 @@ def _record(
                 "device": one.field,
                 "nodes": len(group.units),
                 "devices_per_node": one.count,
-                "intra_node": link,
-                "inter_node": network(one, machine, given, f"{where}.inter_node", note),
+                "intra_node": inside(one, indices, like.machine, f"{where}.intra_node", note),
+                "inter_node": network(one, like.machine, given, f"{where}.inter_node", note),
             }
             if above := tiers(group, topology, f"{where}.tiers", note):
                 made["tiers"] = above
@@ -210,8 +221,8 @@ def _record(
                 price = price_of(one.row, dumps.offers[1], f"{where}.price_per_device_hour", note)
                 made |= {"price_per_device_hour": price} if price is not None else {}
             groups.append(made)
-        links += _inside_links(group.kinds, ours, machine)
-    if len(groups) > 1:
+        links += _inside_links(group.kinds, ours, like.machine)
+    if len(parts) > 1:
         note("links: groups reach each other over the slower of both networks, which no dump tells; give links if not")
     return {"groups": groups, **({"links": links} if links else {})}
 
@@ -226,7 +237,7 @@ def _inside_links(kinds: Sequence[Kind], names: Sequence[str], machine: Machine 
     for second in range(1, len(kinds)):
         for first in range(second):
             way = between([kinds[first], kinds[second]], machine)
-            row = catalog.link(way.field["link"] if isinstance(way.field, dict) else way.field)
+            row = catalog.link(way.block["link"])
             found.append(
                 {
                     "between": [names[first], names[second]],

@@ -18,7 +18,7 @@ Note = Callable[[str], None]
 """Takes a sentence that the user should read."""
 
 MEMORY_TOLERANCE = 0.12
-"""[-] by which a driver's figure of memory may differ: error correction in the memory itself takes a sixteenth of it."""
+"""[-] by which a driver's figure of memory may differ: error correction in the memory takes a sixteenth of it."""
 DIES = {"mi250x-128gb": 2}
 """Device of the catalogue -> dies of it that ROCm shows as a device each."""
 _VENDOR = re.compile(r"^(nvidia|amd|tesla|geforce|instinct)[ _-]+", re.IGNORECASE)
@@ -67,9 +67,7 @@ def kind(devices: Devices, place: str, note: Note, named: str | None) -> Kind:
         raise SpecError.of(
             place, f"shows {devices.count} dies of {row.device.name}, of which {found.dies} are one device"
         )
-    note(
-        f"{devices.count} dies are {devices.count // found.dies} devices {row.device.name}, as ROCm shows each die apart"
-    )
+    note(f"{devices.count} dies, which ROCm shows apart, are {devices.count // found.dies} devices {row.device.name}")
     return Kind(row, row.device.name, devices.count // found.dies)
 
 
@@ -78,12 +76,14 @@ def row_of(name: str) -> DeviceRow | None:
     tries = [name, _FORM.sub("", name)]
     while (shorter := _VENDOR.sub("", tries[-1])) != tries[-1]:
         tries.append(shorter)
-    for one in tries:
-        try:
-            return catalog.device_row(one)
-        except SpecError:
-            continue
-    return None
+    return next((row for one in tries if (row := _listed(one))), None)
+
+
+def _listed(name: str) -> DeviceRow | None:
+    try:
+        return catalog.device_row(name)
+    except SpecError:
+        return None
 
 
 def fitted(name: str, memory_gib: float) -> DeviceRow | None:
@@ -119,7 +119,8 @@ def _fitting(row: DeviceRow, devices: Devices, note: Note) -> tuple[DeviceRow, A
     if len(others) == 1:
         return others[0], others[0].device.name
     note(
-        f"{devices.name} has {memory:.1f} GiB and {name} {row.device.memory / GIB:g}; the memory is written, check the rest"
+        f"{devices.name} has {memory:.1f} GiB and {name} {row.device.memory / GIB:g}; the memory is written, check "
+        "the other figures"
     )
     return row, {"device": name, "memory_gib": round(memory, 1)}
 

@@ -45,8 +45,8 @@ PCIE_OF = {"nvlink1": 3, "nvlink2": 3, "nvlink3": 4, "nvlink3-a800": 4, "xgmi2":
 PCIE_RATES = {1: 4.0, 2: 8.0, 3: 15.75, 4: 31.5, 5: 63.0, 6: 126.0}
 """[10^9 bytes/s] of 16 lanes, by generation."""
 NO_P2P = "-no-p2p"
-RING_MAX = 16
-"""Devices up to which a ring over unlike links is looked for."""
+RING_MAX = 8
+"""Devices up to which a ring that not all pairs are joined for is looked for, as in the hybrid cube mesh of DGX-1."""
 
 Ties = Mapping[Pair, Tie]
 
@@ -55,8 +55,8 @@ Ties = Mapping[Pair, Tie]
 class Way:
     """A link as it is written, and what it carries."""
 
-    field: Any
-    """A name of the catalogue, or a block that changes its row."""
+    block: dict[str, Any]
+    """A row of the catalogue, and what changes it."""
     rate: float
     """[10^9 bytes/s] reached by collectives, per device and direction."""
 
@@ -66,7 +66,7 @@ def way(name: str, bandwidth: float | None = None) -> Way:
     row = catalog.link(name)
     sheet = row.bandwidth / GBYTE
     if bandwidth is None or abs(bandwidth - sheet) < 1e-6 * sheet:
-        return Way(name, sheet * row.efficiency)
+        return Way({"link": name}, sheet * row.efficiency)
     return Way({"link": name, "bandwidth_gbyte_per_s": bandwidth}, bandwidth * row.efficiency)
 
 

@@ -16,19 +16,22 @@ ORDERS = {"nvlink": "CUDA_VISIBLE_DEVICES", "xgmi": "HIP_VISIBLE_DEVICES"}
 """Kind of link -> variable that sets the order of devices."""
 
 
-def merged(dumps: Sequence[tuple[str, Machine]]) -> Machine:
-    """Return what dumps (origin, machine) of one machine tell together; the first that tells something is believed.
+def merged(dumps: Sequence[tuple[str, str, Machine]]) -> Machine:
+    """Return what dumps (origin, tool, machine) of one machine tell together; the first that tells a thing is believed.
 
     Raises:
         SpecError: they contradict each other.
 
     """
-    first, found = dumps[0]
-    for origin, one in dumps[1:]:
+    first, _, found = dumps[0]
+    for number, (origin, tool, one) in enumerate(dumps[1:], 1):
+        for other, same, before in dumps[:number]:
+            if same == tool and ((one.ties and before.ties) or (one.names and before.names)):
+                raise SpecError.of(origin, f"tells the same as {other}; import one machine at a time")
         if one.num_devices != found.num_devices:
             message = (
-                f"shows {one.num_devices} devices and {first} {found.num_devices}; take all dumps on one machine, with all "
-                "its devices, or import one"
+                f"shows {one.num_devices} devices and {first} {found.num_devices}; take all dumps on one machine, with "
+                "all its devices, or import one"
             )
             raise SpecError.of(origin, message)
         if one.names and found.names and list(map(simple, one.names)) != list(map(simple, found.names)):
@@ -66,66 +69,60 @@ def kinds_of(machine: Machine, place: str, note: Note, named: str | None) -> lis
     ]
 
 
-def inside(one: Kind, indices: Sequence[int], machine: Machine, note: Note) -> Any:
-    """Return what to write for the link between like devices of a machine."""
-    heads = indices[:: len(indices) // one.count]
-    ties = _among(heads, machine)
-    if not ties:
-        return _unseen(one, machine, note)
-    if len(heads) == 1:
-        return pcie(one.row, machine.pcie, far=False).field if not one.row.intra_node else one.row.intra_node
-    whole, levels = node_link(one.row, len(heads), ties, machine.pcie)
-    _note_islands(heads, ties, [size for size, _ in levels], note)
-    if not levels:
-        return whole.field
-    block = whole.field if isinstance(whole.field, dict) else {"link": whole.field}
-    return {**block, "levels": [_level(size, inner, ties) for size, inner in levels]}
+def inside(one: Kind, indices: Sequence[int], machine: Machine | None, where: str, note: Note) -> dict[str, Any]:
+    """Return what to write for the link between like devices of a node.
 
+    Args:
+        one: the devices.
+        indices: of the devices in the dump.
+        machine: the dump; None if there is none.
+        where: the key that it is written to.
+        note: takes what was assumed.
 
-def _unseen(one: Kind, machine: Machine, note: Note) -> Any:
-    """Return the usual link of a device whose links no dump shows."""
+    """
     usual = one.row.intra_node
-    if machine.pcie and usual.startswith("pcie"):
-        usual_way = pcie(one.row, machine.pcie, far=False)
-        note(
-            f"no dump shows the links between the devices; PCI Express as seen is assumed, check `intra_node` of {one.row.device.name}"
-        )
-        return usual_way.field
-    if one.count > 1:
-        note(
-            f"no dump shows the links between the devices; {usual}, usual for {one.row.device.name}, is assumed: check `intra_node`"
-        )
-    return usual
+    heads = indices[:: len(indices) // one.count]
+    seen = slowest(machine, indices)
+    if machine is None or not machine.ties or len(heads) == 1:
+        if one.count > 1:
+            note(f"{where}: no dump shows it; {usual}, usual for {one.row.device.name}, is assumed")
+        return pcie(one.row, seen, far=False).block if usual.startswith("pcie") else {"link": usual}
+    ties = _among(heads, machine)
+    whole, levels = node_link(one.row, len(heads), ties, seen)
+    _note_islands(heads, ties, [size for size, _ in levels], where, note)
+    return {**whole.block, **({"levels": [_level(*level) for level in levels]} if levels else {})}
+
+
+def slowest(machine: Machine | None, indices: Sequence[int]) -> tuple[int, int] | None:
+    """Return generation and lanes of the slowest PCI Express among some devices, None if it is not known."""
+    if machine is None or not machine.pcie:
+        return None
+    return min((machine.pcie[index] for index in indices), key=lambda found: 2.0 ** found[0] * found[1])
 
 
 def _among(indices: Sequence[int], machine: Machine) -> dict[Pair, Tie]:
-    """Return the ties among some devices, counted anew; of one device alone, a pair that does not exist."""
-    if not machine.ties and machine.num_devices > 1:
-        return {}
-    if len(indices) < 2:
-        return {(0, 0): Tie("pcie")}
+    """Return the ties among some devices, counted anew."""
     pairs = combinations(range(len(indices)), 2)
     return {(a, b): machine.ties[indices[a], indices[b]] for a, b in pairs}
 
 
-def _level(size: int, inner: Way, ties: dict[Pair, Tie]) -> dict[str, Any]:
-    block = inner.field if isinstance(inner.field, dict) else {"link": inner.field}
-    fabric = ties[0, 1].kind
-    name = f"{fabric}-pair" if size == 2 else "socket" if fabric == "pcie" else f"{fabric}-island"
-    return {"name": name, "devices": size, **block}
+def _level(size: int, inner: Way) -> dict[str, Any]:
+    fabric = "xgmi" if inner.block["link"].startswith("xgmi") else "nvlink"
+    name = f"{fabric}-pair" if size == 2 else f"{fabric}-island"
+    return {"name": "socket" if inner.block["link"].startswith("pcie") else name, "devices": size, **inner.block}
 
 
-def _note_islands(heads: Sequence[int], ties: dict[Pair, Tie], levels: Sequence[int], note: Note) -> None:
+def _note_islands(heads: Sequence[int], ties: dict[Pair, Tie], levels: Sequence[int], where: str, note: Note) -> None:
     """Tell of islands that no division of the node in equal parts of neighbours has."""
     found = [one for one in islands(len(heads), ties) if len(one) > 1]
     if not found or len(found[0]) == len(heads) or len(found[0]) in levels:
         return
-    fabric = ties[found[0][:2]].kind if found[0][:2] in ties else "nvlink"
-    fabric = fabric if fabric in ORDERS else "nvlink"
+    fabric = next(tie.kind for tie in ties.values() if tie.kind in ORDERS)
     if len({len(one) for one in found}) == 1 and sum(map(len, found)) == len(heads):
         order = ",".join(str(heads[index]) for one in found for index in one)
         note(
-            f"{fabric} joins devices that are no neighbours, which is left out; with {ORDERS[fabric]}={order} they are: import again then"
+            f"{where}: {fabric} joins devices that are no neighbours, which is left out; with {ORDERS[fabric]}={order} "
+            "they are: import again then"
         )
     else:
         note(f"{fabric} joins some of the devices only, which is left out; name devices that are all alike")
@@ -134,4 +131,5 @@ def _note_islands(heads: Sequence[int], ties: dict[Pair, Tie], levels: Sequence[
 def between(kinds: Sequence[Kind], machine: Machine | None) -> Way:
     """Return the link inside a node between unlike devices: the slower one's PCI Express."""
     far = machine is not None and any(tie.far for tie in machine.ties.values())
-    return min((pcie(one.row, machine.pcie if machine else None, far=far) for one in kinds), key=lambda one: one.rate)
+    seen = slowest(machine, range(machine.num_devices)) if machine else None
+    return min((pcie(one.row, seen, far=far) for one in kinds), key=lambda one: one.rate)

@@ -16,7 +16,7 @@ USUAL_DEVICES = 8
 """Devices of the node for which the catalogue's rows of networks have their rails, but for those of a rack of 72."""
 
 
-def given_network(text: str | None) -> Any:
+def given_network(text: str | None) -> dict[str, Any] | None:
     """Return what to write for ``--network``: ``8x400`` (adapters x Gbit/s of each) or a name; None if not given.
 
     Raises:
@@ -28,45 +28,50 @@ def given_network(text: str | None) -> Any:
     if match := _RAILS.fullmatch(text):
         if not int(match[1]) or not float(match[2]):
             raise SpecError.of("--network", f"is {text!r}, which carries nothing; both numbers should be more than 0")
-        return {"rails": int(match[1]), "rail_gbit_per_s": float(match[2])}
+        return {"rails": int(match[1]), "rail_gbit_per_s": _plain(float(match[2]))}
     try:
-        return catalog.network(text).name
+        return {"network": catalog.network(text).name}
     except SpecError as error:
         near = error.problems[0].message.split(" (or")[0]
         raise SpecError.of("--network", f"{near} Or write adapters x Gbit/s of each, as in 8x400") from None
 
 
-def network(one: Kind, machine: Machine | None, given: Any, where: str, note: Note) -> Any:
+def network(one: Kind, machine: Machine | None, given: dict[str, Any] | None, where: str, note: Note) -> dict[str, Any]:
     """Return what to write for the network of a group; `where` is its key."""
     if given is not None:
-        if isinstance(given, dict):
+        if "network" not in given:
             note(
-                f"{where}: efficiency {EFFICIENCY:g} and latency {INTER_NODE_LATENCY_US:g} us are assumed; measured ones are better"
+                f"{where}: efficiency {EFFICIENCY:g} and latency {INTER_NODE_LATENCY_US:g} us are assumed; "
+                "measured ones are better"
             )
         return given
     rates = machine.adapter_gbit_per_s if machine else ()
     if rates:
         note(
-            f"{where}: {len(rates)} adapters of {rates[0]:g} Gbit/s as NCCL saw them; efficiency {EFFICIENCY:g} and latency "
-            f"{INTER_NODE_LATENCY_US:g} us are assumed"
+            f"{where}: {len(rates)} x {rates[0]:g} Gbit/s as NCCL saw them; efficiency {EFFICIENCY:g} and "
+            f"latency {INTER_NODE_LATENCY_US:g} us are assumed"
         )
-        return {"rails": len(rates), "rail_gbit_per_s": rates[0]}
+        return {"rails": len(rates), "rail_gbit_per_s": _plain(rates[0])}
     seen = f" ({machine.adapters} adapters were seen, of unknown rates)" if machine and machine.adapters else ""
     found = _usual(one)
-    name = found["network"] if isinstance(found, dict) else found
-    row = catalog.network(name)
-    rails = found["rails"] if isinstance(found, dict) else row.rails
+    row = catalog.network(found["network"])
+    rails = found.get("rails", row.rails)
     note(
-        f"{where}: the dump has no network rates{seen}; {name}, usual for {one.row.device.name}, is assumed, {rails} x "
+        f"{where}: the dump has no network rates{seen}; {row.name}, usual for {one.row.device.name}, is assumed, {rails} x "
         f"{row.bandwidth / row.rails * 8e-9:g} Gbit/s a node: give --network"
     )
     return found
 
 
-def _usual(one: Kind) -> Any:
-    """Return the usual network of a device, with fewer rails where the node has fewer devices than usual."""
+def _plain(number: float) -> float:
+    """Return a whole number as such, as people write it."""
+    return int(number) if number.is_integer() else number
+
+
+def _usual(one: Kind) -> dict[str, Any]:
+    """Return the usual network of a device; a node has no more rails than its devices use, which is one for most."""
     name = one.row.inter_node
     rails = catalog.network(name).rails
-    devices = 72 if name.endswith("nvl72") else USUAL_DEVICES
-    fewer = max(1, -(-rails * one.count // devices))
-    return {"network": name, "rails": fewer} if fewer < rails else name
+    for_each = max(1, rails // (72 if name.endswith("nvl72") else USUAL_DEVICES))
+    fewer = min(rails, one.count * for_each)
+    return {"network": name, "rails": fewer} if fewer < rails else {"network": name}

@@ -50,7 +50,8 @@ def _units(kinds: tuple[Kind, ...], members: Sequence[Node], topology: Topology 
     domains = [part & names for part in (topology.domains if topology else ()) if part & names]
     if frozenset().union(*domains) != names:
         note(
-            f"nodes of {kinds[0].row.device.name} are joined by NVLink in racks, which the list does not show: describe a rack as one node"
+            f"nodes of {kinds[0].row.device.name} are joined by NVLink in racks, which the list does not show: "
+            "describe a rack as one node"
         )
         return single
     by_size: dict[int, list[frozenset[str]]] = {}
@@ -68,7 +69,7 @@ def tiers(group: Alike, topology: Topology | None, where: str, note: Note) -> li
         sizes = [sum(unit <= part for unit in group.units) for part in level.parts]
         used = sorted({size for size in sizes if size})
         outside = len(group.units) - sum(sizes)
-        if outside:
+        if 0 < outside < len(group.units):
             note(f"{where}: {outside} of {len(group.units)} nodes are in no {level.name} of the topology")
         largest = used[-1] if used else 0
         if largest < 2 or largest >= len(group.units) or (found and largest <= found[-1]["nodes"]):
@@ -78,6 +79,7 @@ def tiers(group: Alike, topology: Topology | None, where: str, note: Note) -> li
         found.append({"name": level.name, "nodes": largest, "oversubscription": 1.0})
     if found:
         note(
-            f"{where}: the topology has no rates; no loss above the {found[0]['name']} is assumed: edit oversubscription"
+            f"{where}: the topology has no rates, so no loss above the {found[0]['name']} is assumed: "
+            "edit oversubscription"
         )
     return found

@@ -17,9 +17,8 @@ def price_of(row: DeviceRow, offers: Offers, where: str, note: Note) -> float | 
         return None
     best = min(found, key=lambda one: one.price / one.devices.count)
     price = round(best.price / best.devices.count, 4)
-    note(
-        f"{where}: {price:g} an hour is the cheapest of {len(found)} offers, {best.instance} in {best.region or 'any region'}"
-    )
+    region = best.region or "any region"
+    note(f"{where}: {price:g} an hour, as {best.instance} costs in {region}, the cheapest of {len(found)}")
     return price
 
 
