@@ -42,6 +42,7 @@ def read(text: str, origin: str) -> Machine:
     pcie = [found for one in devices if (found := _pcie(one))]
     named = all(isinstance(name, str) and name not in {"", "N/A"} for name in names)
     return Machine(
+        vendor="amd",
         num_devices=len(devices),
         names=tuple(map(str, names)) if named else (),
         memory_gib=tuple(memory) if all(memory) else (),

@@ -25,6 +25,8 @@ class Tie:
 class Machine:
     """One node; what a dump does not tell is empty."""
 
+    vendor: str
+    """Whose tool wrote the dump, as the catalogue has it."""
     num_devices: int
     names: tuple[str, ...] = ()
     """What the tool calls each device."""

@@ -92,6 +92,7 @@ def read(text: str, origin: str) -> Machine:
     if not all(names):
         notes = (*notes, f"NCCL tells the generation of the devices (sm {', '.join(generations)}), not their name")
     return Machine(
+        vendor="nvidia",
         num_devices=len(devices),
         names=tuple(names) if all(names) else (),
         ties=_ties(devices),

@@ -54,6 +54,7 @@ def read(text: str, origin: str) -> Machine:
     if not names:
         raise SpecError.of(origin, "lists no devices; is the driver loaded on that machine?")
     return Machine(
+        vendor="nvidia",
         num_devices=len(names),
         names=tuple(names),
         memory_gib=tuple(memory) if len(memory) == len(names) else (),

@@ -49,7 +49,7 @@ def read(text: str, origin: str) -> Machine:
     ties, problems = _ties(devices, rows, origin, len(columns))
     if problems:
         raise SpecError(problems)
-    return Machine(num_devices=len(devices), ties=ties, adapters=len(columns) - len(devices))
+    return Machine(vendor="nvidia", num_devices=len(devices), ties=ties, adapters=len(columns) - len(devices))
 
 
 def _columns(header: str) -> list[str]:

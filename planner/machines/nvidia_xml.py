@@ -38,6 +38,7 @@ def read(text: str, origin: str) -> Machine:
     slices = sum(one.told("mig_mode/current_mig") == "Enabled" for one in devices)
     note = f"MIG is on for {slices} of {len(devices)} devices; they are planned whole, turn it off to train on them"
     return Machine(
+        vendor="nvidia",
         num_devices=len(devices),
         names=tuple(one.told("product_name") for one in devices),
         memory_gib=_memory(devices),

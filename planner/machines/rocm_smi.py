@@ -54,6 +54,7 @@ def read(text: str, origin: str) -> Machine:
         raise SpecError.of(origin, f"does not name GPU{nameless[0]}; the dump is cut off, take it anew")
     index = {number: position for position, number in enumerate(numbers)}
     return Machine(
+        vendor="amd",
         num_devices=len(numbers),
         names=tuple(names[number] for number in numbers) if names else (),
         ties={(index[a], index[b]): _tie(kind, hops.get((a, b), ""), origin) for (a, b), kind in kinds.items()},

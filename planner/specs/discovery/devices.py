@@ -98,9 +98,9 @@ def _row(name: str, place: str) -> DeviceRow:
     if row := row_of(name):
         return row
     names = [*(row.device.name for row in catalog.device_rows())]
-    near = nearest(_VENDOR.sub("", name), names)
+    near = nearest(_VENDOR.sub("", name), names).removesuffix("?")
     message = (
-        f"no device is called {shown(name)}{near} Name its row with --device, or the nearest one and "
+        f"no device is called {shown(name)}{near}; name its row with --device, or the nearest one and "
         "then write its own figures in full in the cluster file, as a block under device"
     )
     raise SpecError.of(place, message)

@@ -28,6 +28,9 @@ def merged(dumps: Sequence[tuple[str, str, Machine]]) -> Machine:
         for other, same, before in dumps[:number]:
             if same == tool and ((one.ties and before.ties) or (one.names and before.names)):
                 raise SpecError.of(origin, f"tells the same as {other}; import one machine at a time")
+        if one.vendor != found.vendor:
+            message = f"is of {one.vendor} and {first} of {found.vendor}; take all dumps on one machine, or import one"
+            raise SpecError.of(origin, message)
         if one.num_devices != found.num_devices:
             message = (
                 f"shows {one.num_devices} devices and {first} {found.num_devices}; take all dumps on one machine, with "
@@ -39,6 +42,7 @@ def merged(dumps: Sequence[tuple[str, str, Machine]]) -> Machine:
                 origin, f"names other devices than {first}; take all dumps on one machine, or import one"
             )
         found = Machine(
+            vendor=found.vendor,
             num_devices=found.num_devices,
             names=found.names or one.names,
             memory_gib=found.memory_gib or one.memory_gib,
@@ -63,10 +67,15 @@ def kinds_of(machine: Machine, place: str, note: Note, named: str | None) -> lis
     indices: dict[tuple[str, int], list[int]] = {}
     for index, (name, size) in enumerate(zip(names, memory, strict=True)):
         indices.setdefault((name, round(size) if named is None else 0), []).append(index)
-    return [
+    kinds = [
         (kind(Devices(name=name, count=len(one), memory_gib=memory[one[0]]), place, note, named), one)
         for (name, _), one in indices.items()
     ]
+    for one, _ in kinds:
+        if one.row.device.vendor not in {"", machine.vendor}:
+            message = f"{one.row.device.name} is of {one.row.device.vendor}, and the dump of {machine.vendor}"
+            raise SpecError.of("--device" if named else place, f"{message}; name what the machine has")
+    return kinds
 
 
 def inside(one: Kind, indices: Sequence[int], machine: Machine | None, where: str, note: Note) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def given_network(text: str | None) -> dict[str, Any] | None:
     try:
         return {"network": catalog.network(text).name}
     except SpecError as error:
-        near = error.problems[0].message.split(" (or")[0]
-        raise SpecError.of("--network", f"{near} Or write adapters x Gbit/s of each, as in 8x400") from None
+        near = error.problems[0].message.split(" (or")[0].removesuffix("?")
+        raise SpecError.of("--network", f"{near}, or write adapters x Gbit/s of each, as in 8x400") from None
 
 
 def network(one: Kind, machine: Machine | None, given: dict[str, Any] | None, where: str, note: Note) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def network(one: Kind, machine: Machine | None, given: dict[str, Any] | None, wh
     row = catalog.network(found["network"])
     rails = found.get("rails", row.rails)
     note(
-        f"{where}: the dump has no network rates{seen}; {row.name}, usual for {one.row.device.name}, is assumed, {rails} x "
-        f"{row.bandwidth / row.rails * 8e-9:g} Gbit/s a node: give --network"
+        f"{where}: the dump has no network rates{seen}; {row.name}, usual for {one.row.device.name}, is assumed, "
+        f"{rails} x {row.bandwidth / row.rails * 8e-9:g} Gbit/s a node: give --network"
     )
     return found
 
@@ -69,7 +69,7 @@ def _plain(number: float) -> float:
 
 
 def _usual(one: Kind) -> dict[str, Any]:
-    """Return the usual network of a device; a node has no more rails than its devices use, which is one for most."""
+    """Return the usual network of a device; a node has no more rails than its devices use, one each for most."""
     name = one.row.inter_node
     rails = catalog.network(name).rails
     for_each = max(1, rails // (72 if name.endswith("nvl72") else USUAL_DEVICES))

@@ -18,7 +18,7 @@ def price_of(row: DeviceRow, offers: Offers, where: str, note: Note) -> float | 
     best = min(found, key=lambda one: one.price / one.devices.count)
     price = round(best.price / best.devices.count, 4)
     region = best.region or "any region"
-    note(f"{where}: {price:g} an hour, as {best.instance} costs in {region}, the cheapest of {len(found)}")
+    note(f"{where}: {price:g} USD an hour, as {best.instance} costs in {region}, the cheapest of {len(found)}")
     return price
 
 
