@@ -16,7 +16,7 @@ from planner.machines.base import Machine, Pair, Reader, Tie
 
 _TITLE = re.compile(r"=+ *(Weight|Hops|Link Type) between two GPUs *=+", re.IGNORECASE)
 _ROW = re.compile(r"GPU([0-9]+)((?:\s+[A-Za-z0-9/]+)+)\s*")
-_NAME = re.compile(r"(?:GPU|DCU|HCU)\[([0-9]+)\]\s*:\s*Card Series:\s*(\S.*?)\s*", re.IGNORECASE)
+_NAME = re.compile(r"(?:GPU|DCU|HCU)\[([0-9]+)\]\s*:\s*Card Series:\s*(\S.*)", re.IGNORECASE)
 _PAIR = re.compile(r"\(Topology\) (Link type|Hops) between DRM devices ([0-9]+) and ([0-9]+)", re.IGNORECASE)
 _CARD = re.compile(r"card([0-9]{1,4})")
 

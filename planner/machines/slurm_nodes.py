@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from planner.errors import Problem, SpecError
 from planner.machines.base import Devices, Node, Nodes, Reader
 
-_NODE = re.compile(r"(?m)^\s*NodeName=(\S+)")
+_NODE = re.compile(r"(?m)^[ \t]*NodeName=(\S+)")
 _FIELD = re.compile(r"(?:^|\s)(Gres|State|Arch|CPUTot)=(\S*)")
 _GPU = re.compile(r"gpu(?::([^:(]+))?(?::([0-9]{1,4}))?(?:\([^()]*\))?")
 _SLICE = re.compile(r".*[_-]?[0-9]+g\.[0-9]+gb.*", re.IGNORECASE)

@@ -17,9 +17,7 @@ from planner.machines.base import Reader, Topology
 
 def recognises(text: str) -> bool:
     """Tell whether a text is such a file."""
-    return bool(re.search(r"(?m)^(-\s+|\s+)topology\s*:", text)) and bool(
-        re.search(r"(?m)^\s+(tree|block|flat)\s*:", text)
-    )
+    return bool(re.search(r"(?m)^(-? +)topology *:", text)) and bool(re.search(r"(?m)^ +(tree|block|flat) *:", text))
 
 
 def read(text: str, origin: str) -> Topology:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -157,8 +158,6 @@ def test_rocm_tells_links_and_names() -> None:
 
 def test_amd_smi_finds_devices_by_their_number() -> None:
     """Links in any order mean the same."""
-    import json
-
     machine: Machine = read("amd_smi_topology.json")
     assert (machine.ties[0, 1], machine.ties[1, 2]) == (Tie("xgmi"), Tie("pcie", far=True))
     value = json.loads(dump("amd_smi_topology.json"))
@@ -268,6 +267,15 @@ def test_a_node_of_kubernetes_without_labels_is_placed() -> None:
     """The line is that of the node."""
     text = '{"kind": "List",\n "items": [\n  {"kind": "Node", "status": {"allocatable": {"nvidia.com/gpu": "8"}}}]}'
     assert problem(text, "n.json").startswith("n.json:3 items[0]: has devices that no label names; label it nvidia.com")
+
+
+def test_a_list_of_many_nodes_is_read() -> None:
+    """Nodes with dozens of images make lists larger than a specification may be."""
+    node = json.loads(dump("kubectl_nodes.json"))["items"][0]
+    node["status"]["images"] = [{"names": ["registry.example/image:" + "x" * 300]}] * 50
+    nodes = read_dump(json.dumps({"kind": "List", "items": [node] * 300}), "nodes.json")[1]
+    assert isinstance(nodes, Nodes)
+    assert len(nodes.nodes) == 300
 
 
 def test_offers_of_skypilot() -> None:
