@@ -114,6 +114,11 @@ Seen = Machine | Nodes | Topology | Offers
 """What a dump is about."""
 
 
+def unfinished(text: str) -> tuple[str, ...]:
+    """Return a note where the last line of a list has no end, by which alone it can be seen that it was cut off."""
+    return () if text.endswith("\n") else ("the last line has no end; if the list was cut off there, take it anew",)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
     """A tool whose output is understood."""

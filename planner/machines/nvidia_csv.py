@@ -10,7 +10,7 @@ import io
 import re
 
 from planner.errors import SpecError
-from planner.machines.base import Machine, Reader
+from planner.machines.base import Machine, Reader, unfinished
 
 _MEMORY = re.compile(r"([0-9]{3,7})(?: MiB)?")
 _BUS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
@@ -58,6 +58,7 @@ def read(text: str, origin: str) -> Machine:
         num_devices=len(names),
         names=tuple(names),
         memory_gib=tuple(memory) if len(memory) == len(names) else (),
+        notes=unfinished(text),
     )
 
 

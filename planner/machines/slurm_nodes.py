@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from planner.errors import Problem, SpecError
-from planner.machines.base import Devices, Node, Nodes, Reader
+from planner.machines.base import Devices, Node, Nodes, Reader, unfinished
 
 _NODE = re.compile(r"(?m)^[ \t]*NodeName=(\S+)")
 _FIELD = re.compile(r"(?:^|\s)(Gres|State|Arch|CPUTot)=(\S*)")
@@ -56,7 +56,7 @@ def read(text: str, origin: str) -> Nodes:
     notes = [f"nodes that are {why} are left out: {count}" for why, count in left.items() if why != "without devices"]
     if not nodes:
         raise SpecError.of(origin, f"has no node with devices that is up ({'; '.join(notes) or 'no Gres=gpu:...'})")
-    return Nodes(nodes=tuple(nodes), notes=tuple(notes))
+    return Nodes(nodes=tuple(nodes), notes=(*notes, *unfinished(text)))
 
 
 def _records(text: str) -> Iterator[tuple[int, str, str]]:

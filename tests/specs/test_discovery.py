@@ -216,6 +216,20 @@ def test_memory_tells_devices_of_one_name_apart() -> None:
         assert record["groups"][0]["device"] == device
 
 
+def test_a_list_whose_end_is_missing_is_noted() -> None:
+    """Lists end with the end of a line; without it nothing else tells that they were cut off."""
+    notes: list[str] = []
+    cluster_from_dumps([(dump("slurm_nodes.txt")[:5000], "list")], Told(), notes.append)
+    assert "the last line has no end; if the list was cut off there, take it anew" in notes
+
+
+def test_two_names_of_one_device_are_one_group() -> None:
+    """A virtual function has the row of its device."""
+    text = dump("rocm_smi_mi300x.txt").replace("MI300X OAM", "MI300X VF", 3)
+    record = cluster_from_dumps([(text, "rocm")], Told(), lambda _: None)
+    assert [(one["device"], one["devices_per_node"]) for one in record["groups"]] == [("mi300x-192gb", 8)]
+
+
 def test_slurm_with_switches_a_node_and_prices() -> None:
     """Groups by device, leaves and pods as tiers, links of the node that was dumped, prices of the cheapest offer."""
     record, notes = imported("skypilot_lambda.csv", *H100, "slurm_topology.txt", "slurm_nodes.txt")
@@ -239,13 +253,36 @@ def test_slurm_with_switches_a_node_and_prices() -> None:
     assert "nodes that are down are left out: 1" in notes
     assert "groups[1].intra_node: no dump shows it; nvlink3, usual for a100-sxm-80gb, is assumed" in notes
     assert not any(note.startswith("groups[0].intra_node") for note in notes)
-    assert any(note.startswith("h100 is taken as h100-sxm-80gb") for note in notes)
+
+
+def test_a_node_that_was_dumped_tells_what_a_short_name_means() -> None:
+    """Slurm's a100 is the card of the dump where as many are in the node, and the usual one elsewhere."""
+    listed = "".join(f"NodeName=n{n} Gres=gpu:a100:{8 if n else 4} State=IDLE\n" for n in range(3))
+    texts = [(listed, "list"), *((dump(name), name) for name in A100_PCIE)]
+    notes: list[str] = []
+    record = cluster_from_dumps(texts, Told(), notes.append)
+    found = [(one["device"], one["nodes"], one["devices_per_node"]) for one in record["groups"]]
+    assert found == [("a100-sxm-80gb", 1, 4), ("a100-pcie-80gb", 2, 8)]
+    assert [level["devices"] for level in record["groups"][1]["intra_node"]["levels"]] == [2, 4]
+    assert notes[0] == "a100 is taken as a100-sxm-80gb; other devices have that name too, so check `device`"
+
+
+def test_a_matrix_and_xml_may_come_in_one_stream() -> None:
+    """Both commands of one session are two dumps, whose lines are counted together."""
+    both = "".join(map(dump, H100))
+    record = cluster_from_dumps([(both, "<stdin>")], Told(), lambda _: None)
+    assert record == imported(*H100)[0]
+    with pytest.raises(SpecError) as caught:
+        cluster_from_dumps([(both[:-20], "<stdin>")], Told(), lambda _: None)
+    last = both[:-20].count("\n") + 1
+    assert str(caught.value).startswith(f"<stdin>:{last}: is not whole XML: unclosed token")
 
 
 @pytest.mark.parametrize("name", ["slurm_topology.conf", "slurm_topology.yaml"])
 def test_other_notations_of_switches_mean_the_same(name: str) -> None:
     """Two leaves of eight; the A100 are below one switch, which takes nothing away."""
-    record, _ = imported("slurm_nodes.txt", name)
+    record, notes = imported("slurm_nodes.txt", name)
+    assert any(note.startswith("h100 is taken as h100-sxm-80gb") for note in notes)
     assert [one.get("tiers") for one in record["groups"]] == [
         [{"name": "leaf", "nodes": 8, "oversubscription": 1.0}],
         None,

@@ -104,7 +104,7 @@ def _read(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str, Seen]]:
     """Return (origin, tool, what it tells) of each dump."""
     found: list[tuple[str, str, Seen]] = []
     problems: list[Problem] = []
-    for text, origin in texts:
+    for text, origin in (part for one in texts for part in _parts(*one)):
         try:
             reader, seen = read_dump(text, origin)
         except SpecError as error:
@@ -114,6 +114,18 @@ def _read(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str, Seen]]:
     if problems:
         raise SpecError(problems)
     return found
+
+
+def _parts(text: str, origin: str) -> list[tuple[str, str]]:
+    """Return the dumps of a text: XML may follow another, as in ``(nvidia-smi topo -m; nvidia-smi -q -x) | ...``.
+
+    The XML loses its declaration, which must stand first, and has as many lines before it as it had.
+    """
+    at = text.find("\n<?xml") + 1
+    end = text.find("?>", at) + 2
+    if not at or end < 2 or not text[:at].strip():
+        return [(text, origin)]
+    return [(text[:at], origin), ("\n" * text.count("\n", 0, end) + text[end:], origin)]
 
 
 def _sorted(found: Sequence[tuple[str, str, Seen]]) -> _Dumps:
@@ -166,9 +178,9 @@ def _of_list(
     topology = dumps.topology[1] if dumps.topology else nodes.topology
     if dumps.topology and not any(part & names for level in dumps.topology[1].levels for part in level.parts):
         raise SpecError.of(dumps.topology[0], f"has none of the nodes of {place}; give both of one system")
-    groups = alike(nodes, topology, place, note, told.device)
     origin = dumps.machines[0][0] if dumps.machines else ""
     seen = kinds_of(machine, origin, note, told.device) if machine else []
+    groups = alike((place, nodes), topology, note, told.device, [one for one, _ in seen])
     signature = [(one.row.device.name, one.count) for one, _ in seen]
     parts: list[tuple[Alike, _Like]] = []
     for group in groups:

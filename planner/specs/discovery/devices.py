@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ class Kind:
         return DIES.get(self.row.device.name, 1)
 
 
-def kind(devices: Devices, place: str, note: Note, named: str | None) -> Kind:
+def kind(devices: Devices, place: str, note: Note, named: str | None, seen: Sequence[Kind] = ()) -> Kind:
     """Return the kind of some devices.
 
     Args:
@@ -49,6 +49,7 @@ def kind(devices: Devices, place: str, note: Note, named: str | None) -> Kind:
         place: of the dump.
         note: takes what was assumed.
         named: name in the catalogue that the user gives them; None if the dump's is used.
+        seen: devices of a machine that was dumped; a short name with as many devices means these.
 
     Raises:
         SpecError: the catalogue has no such device, or half of one.
@@ -59,7 +60,7 @@ def kind(devices: Devices, place: str, note: Note, named: str | None) -> Kind:
             place, "does not name its devices; add a dump that does, or --device NAME (planner show devices)"
         )
     row = _row(named or devices.name, "--device" if named else place)
-    row, field = _fitting(row, devices, note) if named is None else (row, row.device.name)
+    row, field = _fitting(row, devices, note, seen) if named is None else (row, row.device.name)
     found = Kind(row, field, devices.count)
     if found.dies == 1:
         return found
@@ -106,11 +107,15 @@ def _row(name: str, place: str) -> DeviceRow:
     raise SpecError.of(place, message)
 
 
-def _fitting(row: DeviceRow, devices: Devices, note: Note) -> tuple[DeviceRow, Any]:
+def _fitting(row: DeviceRow, devices: Devices, note: Note, seen: Sequence[Kind]) -> tuple[DeviceRow, Any]:
     """Return the row with the memory that was seen, or a block that changes it."""
     name, memory = row.device.name, devices.memory_gib
     if not memory:
-        if len(_family(row)) > 1 and not _is_plain(devices.name, row):
+        family = _family(row)
+        if len(family) > 1 and not _is_plain(devices.name, row):
+            meant = next((one for one in seen if one.row in family and one.count == devices.count), None)
+            if meant:
+                return meant.row, meant.field
             note(f"{devices.name} is taken as {name}; other devices have that name too, so check `device`")
         return row, name
     if _fits(row, memory) or (name in DIES and _fits(row, memory * DIES[name])):

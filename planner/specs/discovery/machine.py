@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -64,13 +65,18 @@ def kinds_of(machine: Machine, place: str, note: Note, named: str | None) -> lis
     """
     names = machine.names if machine.names and named is None else ("",) * machine.num_devices
     memory = machine.memory_gib or (0.0,) * machine.num_devices
-    indices: dict[tuple[str, int], list[int]] = {}
+    alike: dict[tuple[str, int], list[int]] = {}
     for index, (name, size) in enumerate(zip(names, memory, strict=True)):
-        indices.setdefault((name, round(size) if named is None else 0), []).append(index)
-    kinds = [
-        (kind(Devices(name=name, count=len(one), memory_gib=memory[one[0]]), place, note, named), one)
-        for (name, _), one in indices.items()
-    ]
+        alike.setdefault((name, round(size) if named is None else 0), []).append(index)
+    kinds: list[tuple[Kind, list[int]]] = []
+    for (name, _), indices in alike.items():
+        one = kind(Devices(name=name, count=len(indices), memory_gib=memory[indices[0]]), place, note, named)
+        same = next((at for at, (other, _) in enumerate(kinds) if other.field == one.field), None)
+        if same is None:
+            kinds.append((one, indices))
+        else:
+            before, others = kinds[same]
+            kinds[same] = (replace(before, count=before.count + one.count), sorted([*others, *indices]))
     for one, _ in kinds:
         if one.row.device.vendor not in {"", machine.vendor}:
             message = f"{one.row.device.name} is of {one.row.device.vendor}, and the dump of {machine.vendor}"

@@ -21,19 +21,22 @@ class Alike:
     units: tuple[frozenset[str], ...]
 
 
-def alike(nodes: Nodes, topology: Topology | None, place: str, note: Note, named: str | None) -> list[Alike]:
-    """Return the nodes by their devices, in the order of the list.
+def alike(
+    listed: tuple[str, Nodes], topology: Topology | None, note: Note, named: str | None, seen: Sequence[Kind]
+) -> list[Alike]:
+    """Return the nodes of a list (origin, nodes) by their devices, in its order.
 
     Raises:
         SpecError: a device is not known.
 
     """
+    place, nodes = listed
     sets: dict[tuple[Any, ...], list[Node]] = {}
     for node in nodes.nodes:
         sets.setdefault(tuple((one.name, one.count, round(one.memory_gib)) for one in node.devices), []).append(node)
     found: dict[tuple[tuple[str, int], ...], Alike] = {}
     for members in sets.values():
-        kinds = tuple(kind(one, place, note, named) for one in members[0].devices)
+        kinds = tuple(kind(one, place, note, named, seen) for one in members[0].devices)
         for one in _units(kinds, members, topology, note):
             key = tuple((one.row.device.name, one.count) for one in one.kinds)
             before = found.get(key)
