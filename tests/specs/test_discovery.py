@@ -216,6 +216,13 @@ def test_memory_tells_devices_of_one_name_apart() -> None:
         assert record["groups"][0]["device"] == device
 
 
+def test_a_flat_topology_has_no_tiers() -> None:
+    """It says that no node is nearer than another."""
+    texts = [(dump("slurm_nodes.txt"), "list"), ("- topology: t\n  flat: true\n", "topology.yaml")]
+    record = cluster_from_dumps(texts, Told(), lambda _: None)
+    assert [one.get("tiers") for one in record["groups"]] == [None, None]
+
+
 def test_a_list_whose_end_is_missing_is_noted() -> None:
     """Lists end with the end of a line; without it nothing else tells that they were cut off."""
     notes: list[str] = []

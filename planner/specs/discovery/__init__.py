@@ -176,7 +176,8 @@ def _of_list(
     for text in dumps.topology[1].notes if dumps.topology else ():
         note(text)
     topology = dumps.topology[1] if dumps.topology else nodes.topology
-    if dumps.topology and not any(part & names for level in dumps.topology[1].levels for part in level.parts):
+    near = [part for level in dumps.topology[1].levels for part in level.parts] if dumps.topology else []
+    if dumps.topology and near and not any(part & names for part in near):
         raise SpecError.of(dumps.topology[0], f"has none of the nodes of {place}; give both of one system")
     origin = dumps.machines[0][0] if dumps.machines else ""
     seen = kinds_of(machine, origin, note, told.device) if machine else []
