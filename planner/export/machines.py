@@ -1,4 +1,4 @@
-"""What launchers ask of machines: runs of nodes that are used alike, the devices of each, and which of them are seen."""
+"""What launchers ask of machines: runs of nodes that are used alike, the devices of each, and which are seen."""
 
 from __future__ import annotations
 
