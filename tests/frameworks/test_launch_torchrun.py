@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import reports
 from export import launches
+from frameworks import reports
 
 FOLDER = Path(os.environ.get("PLANNER_FRAMEWORKS", "~/.cache/planner-frameworks")).expanduser()
 TIME_LIMIT = 120
