@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import itertools
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +12,8 @@ import builders
 import transcripts
 from planner.domain.cluster import Cluster
 from planner.domain.plan import Plan, Stage, Strategy
+from placement.plans import drawn_problem
+from planner.errors import CannotExpress
 from planner.export import Launch, Launcher, Part, Program, nodes_in_order, target
 from planner.specs.cluster import read_cluster
 from planner.specs.plan import PlanFile
@@ -71,6 +76,22 @@ def launch(name: str, program: Program = PROGRAM) -> Launch:
 def of(file: PlanFile, program: Program = PROGRAM) -> Launch:
     _, nodes = nodes_in_order(file, "a test")
     return Launch(file=file, nodes=nodes, program=program)
+
+
+def drawn(count: int) -> list[Launch]:
+    """Return launches of random plans whose ranks go from node to node, from the first seeds."""
+    found: list[Launch] = []
+    for seed in itertools.count():
+        if len(found) == count:
+            return found
+        if problem := drawn_problem(seed):
+            planning, made = problem
+            file = dataclasses.replace(
+                plan_file(made, planning.cluster), model=planning.model, job=planning.job, origin=f"seed {seed}"
+            )
+            with contextlib.suppress(CannotExpress):
+                found.append(of(file))
+    raise AssertionError
 
 
 def write(name: str, started: Launch, folder: Path) -> None:
