@@ -39,7 +39,7 @@ LATE = {"candidates", "placement", "program"}
 OPEN_SETS = ("architectures", "layers", "schedules", "parallelism", "checks", "importers", "export")
 """Folders whose members never import one another."""
 
-SHARED = {"base", "packing", "nodes", "machines", "scripts"}
+SHARED = {"base", "packing", "nodes", "machines", "scripts", "kubernetes"}
 """Members that the others may import, beside those whose names start with an underscore."""
 
 PRINTERS = {"cli", "report"}

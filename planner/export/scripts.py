@@ -27,15 +27,19 @@ def torchrun(program: Program, options: Sequence[str], folder: str) -> list[str]
 
 
 def program_words(program: Program, folder: str) -> list[str]:
-    """Return the command of a program as shell text, word by word, its files being those in `folder`."""
+    """Return the command of a program as shell text, word by word, its files being those in `folder`, shell text."""
+    mark = "\0"
+    words = (word.split(mark) for word in with_files(program, mark))
+    return [folder.join(quoted(piece) if piece else "" for piece in pieces) or "''" for pieces in words]
+
+
+def with_files(program: Program, folder: str) -> list[str]:
+    """Return the command of a program word by word; words that are a file of it, or end in =FILE, say `folder`, too."""
     names = {part.name for part in program.parts}
     found = []
     for word in program.command:
         option, equals, value = word.rpartition("=")
-        is_file = value in names
-        found.append(
-            f"{quoted(option + equals) if option else ''}{folder}/{quoted(value)}" if is_file else quoted(word)
-        )
+        found.append(f"{option}{equals}{folder}/{value}" if value in names else word)
     return found
 
 

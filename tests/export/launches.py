@@ -10,9 +10,9 @@ from pathlib import Path
 
 import builders
 import transcripts
+from placement.plans import drawn_problem
 from planner.domain.cluster import Cluster
 from planner.domain.plan import Plan, Stage, Strategy
-from placement.plans import drawn_problem
 from planner.errors import CannotExpress
 from planner.export import Launch, Launcher, Part, Program, nodes_in_order, target
 from planner.specs.cluster import read_cluster

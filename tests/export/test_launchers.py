@@ -14,7 +14,7 @@ from planner.errors import CannotExpress
 from planner.export import LAUNCHERS, Launcher
 
 GOLDEN = Path(__file__).parent / "golden"
-CANNOT: set[tuple[str, str]] = set()
+CANNOT = {("jobset", "boxes"), ("trainjob", "boxes"), ("trainjob", "unlike")}
 """(launcher, plan) that is refused."""
 CASES = [pytest.param(one, name, id=f"{one.name}-{name}") for one in LAUNCHERS for name in launches.files()]
 
