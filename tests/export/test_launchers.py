@@ -14,7 +14,7 @@ from planner.errors import CannotExpress
 from planner.export import LAUNCHERS, Launcher
 
 GOLDEN = Path(__file__).parent / "golden"
-CANNOT = {("jobset", "boxes"), ("trainjob", "boxes"), ("trainjob", "unlike")}
+CANNOT = {("jobset", "boxes"), *((name, plan) for name in ("trainjob", "skypilot") for plan in ("unlike", "boxes"))}
 """(launcher, plan) that is refused."""
 CASES = [pytest.param(one, name, id=f"{one.name}-{name}") for one in LAUNCHERS for name in launches.files()]
 
