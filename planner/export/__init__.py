@@ -9,6 +9,7 @@ from planner.errors import SpecError
 from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
 from planner.export.hostfile import HOSTFILE
 from planner.export.launchers.jobset import JOBSET
+from planner.export.launchers.ray import RAY
 from planner.export.launchers.skypilot import SKYPILOT
 from planner.export.launchers.slurm import SLURM
 from planner.export.launchers.torchrun import TORCHRUN
@@ -17,7 +18,7 @@ from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
 EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE)
-LAUNCHERS: tuple[Launcher, ...] = (TORCHRUN, SLURM, JOBSET, TRAINJOB, SKYPILOT)
+LAUNCHERS: tuple[Launcher, ...] = (TORCHRUN, SLURM, JOBSET, TRAINJOB, SKYPILOT, RAY)
 
 Target = TypeVar("Target", bound=Exporter | Launcher)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.errors import CannotExpress
 from planner.export.base import Program
-from planner.export.machines import Run
+from planner.export.machines import Run, as_word
 from planner.export.scripts import with_files
 from planner.loader import dump_yaml
 
@@ -69,7 +69,7 @@ def selector(run: Run) -> dict[str, str]:
     vendor = _vendor(run)
     aliases = next((row.aliases for row in device_rows() if row.device.name == device.name), ())
     official = [name for name in aliases if vendor.names and re.match(vendor.names, name)]
-    return {vendor.label: official[0].replace(" ", vendor.blank) if official else device.name}
+    return {vendor.label: official[0].replace(" ", vendor.blank) if official else as_word(device.name)}
 
 
 def limits(run: Run) -> dict[str, dict[str, str]]:
@@ -86,7 +86,7 @@ def environment(program: Program, run: Run) -> list[dict[str, Any]]:
 
 def escaped(script: str) -> str:
     """Return a script such that Kubernetes, which replaces $(NAME) and $$ in arguments, leaves it as it is."""
-    return re.sub(r"\$(?=\$|\((?!\())", "$$$$", script)
+    return re.sub(r"\$(?=\$|\((?!\())", "$$", script)
 
 
 def words(program: Program) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -57,6 +58,16 @@ class Run:
         if not self.visible:
             return order
         return (*order, (VISIBLE.get(vendor, VISIBLE["nvidia"]), ",".join(map(str, self.visible))))
+
+
+def in_comment(text: str) -> str:
+    """Return names as they can stand in a comment: on one line, and with nothing that would end it."""
+    return re.sub(r"[^\w.,:+ -]", "?", text)
+
+
+def as_word(name: str) -> str:
+    """Return a name as schedulers take it."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-._") or "device"
 
 
 def runs(launch: Launch) -> tuple[Run, ...]:

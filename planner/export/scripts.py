@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from planner.export.base import Program
-from planner.export.machines import Run
+from planner.export.machines import Run, in_comment
 
 WIDTH = 100
 """Columns that a list of words may take."""
@@ -73,7 +73,7 @@ def _check(run: Run) -> list[str]:
     if not run.is_mixed:
         return []
     kinds = ", ".join(f"{group.devices_per_node} of {group.device.name}" for group in run.groups)
-    return [f"# The devices in the order of their bus addresses (nvidia-smi -L) must be {kinds}."]
+    return [f"# The devices in the order of their bus addresses (nvidia-smi -L) must be {in_comment(kinds)}."]
 
 
 def unlike_workers(runs: Sequence[Run]) -> list[str]:
@@ -86,7 +86,8 @@ def described(run: Run) -> str:
     first, last = run.nodes[0], run.nodes[-1]
     nodes = first.name if first is last else f"{first.name} to {last.name}"
     used = f"devices {','.join(map(str, run.visible))} of" if run.visible else f"{run.processes} of"
-    return f"{nodes}, {used} {', '.join(dict.fromkeys(group.device.name for group in run.groups))}"
+    devices = ", ".join(dict.fromkeys(group.device.name for group in run.groups))
+    return in_comment(f"{nodes}, {used} {devices}")
 
 
 def wrapped(words: Iterable[str], indent: str) -> Iterator[str]:

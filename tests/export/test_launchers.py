@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import builders
 import transcripts
 from export import launches
 from planner.errors import CannotExpress
-from planner.export import LAUNCHERS, Launcher
+from planner.export import LAUNCHERS, Launch, Launcher, Program
+from planner.loader import load
 
 GOLDEN = Path(__file__).parent / "golden"
 CANNOT = {("jobset", "boxes"), *((name, plan) for name in ("trainjob", "skypilot") for plan in ("unlike", "boxes"))}
@@ -48,3 +53,83 @@ def test_bash_reads_every_script(launcher: Launcher, name: str) -> None:
                 ["shellcheck", "--exclude=SC2016", "-"], input=script, capture_output=True, text=True, check=False
             )
             assert judged.stdout == ""
+
+
+EVIL = "x\ntouch ran\n'''\"\"\"$(touch ran)`touch ran`\\\n#SBATCH --evil"
+"""A name from a file that ends texts, begins lines and asks for a command."""
+STUBS = {
+    "torchrun": 'printf "%s\\0" "$NOTE" "$@" >said',
+    "scontrol": "echo host",
+    "srun": 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"',
+}
+SURROUNDINGS = {
+    "NODE_RANK": "0",
+    "JOB_COMPLETION_INDEX": "0",
+    "MASTER_ADDR": "host",
+    "NOTE": EVIL,
+    "SKYPILOT_NODE_IPS": "host",
+    "SKYPILOT_NODE_RANK": "0",
+    "SKYPILOT_NUM_NODES": "2",
+    "SLURM_JOB_ID": "1",
+    "SLURM_JOB_NODELIST": "host",
+    "SLURM_NNODES": "2",
+    "SLURM_NODEID": "0",
+    "SLURM_SUBMIT_DIR": ".",
+}
+
+
+def evil_launch() -> Launch:
+    """Return a launch on nodes, and of a program, with such names."""
+    group = dataclasses.replace(builders.group(EVIL, nodes=2), device=builders.device(EVIL))
+    other = dataclasses.replace(builders.group("other"), device=builders.device(f"{EVIL}2"))
+    plan = launches.plan(launches.stage(EVIL, 0, 3, tp=4), dp=2)
+    program = Program(command=("train.py", EVIL), environment=(("NOTE", EVIL),))
+    return launches.of(launches.plan_file(plan, builders.cluster(group, other)), program)
+
+
+def shell(launcher: Launcher, text: str) -> str:
+    """Return the shell script of a launch, in whatever it stands."""
+    if text.startswith("#!"):
+        return text
+    document = load(text, launcher.name).value
+    if launcher.name == "skypilot":
+        return str(document["run"])
+    container = document["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
+    return str(container["args"][0]).replace("$$", "$")
+
+
+@pytest.mark.parametrize(
+    "launcher", [pytest.param(one, id=one.name) for one in LAUNCHERS if one.name not in {"trainjob", "ray"}]
+)
+def test_names_are_never_run(launcher: Launcher, tmp_path: Path) -> None:
+    """What comes from a file reaches the program as it is, and no shell takes it for a command."""
+    for name, line in STUBS.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{line}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    text = launcher.parts(evil_launch())[0].text
+    assert "\n#SBATCH --evil" not in text.partition("set -eu")[0]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", shell(launcher, text), "bash"],
+        cwd=tmp_path,
+        env={**SURROUNDINGS, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    note, *words, _ = (tmp_path / "said").read_text(encoding="utf-8").split("\0")
+    assert (note, words[-2:]) == (EVIL, ["train.py", EVIL])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_names_are_data_of_a_job_for_ray() -> None:
+    """Its text is Python that holds them as literals and in no comment."""
+    job = next(one for one in LAUNCHERS if one.name == "ray").parts(evil_launch())[0].text
+    found = {
+        node.targets[0].id: node.value
+        for node in ast.parse(job).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    assert ast.literal_eval(found["COMMAND"]) == ["train.py", EVIL]
+    assert ast.literal_eval(found["ENVIRONMENT"]) == {"NOTE": EVIL}

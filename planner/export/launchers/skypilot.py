@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from planner.errors import CannotExpress
 from planner.export.base import Launch, Launcher, Part
-from planner.export.machines import runs
+from planner.export.machines import in_comment, runs
 from planner.export.scripts import described, each_node, exports, module_path, torchrun
 from planner.loader import dump_yaml
 
@@ -47,7 +47,7 @@ NODE = (
 )
 COMMENT = """\
 # Starts ranks 0 to {last_rank} on {count}, each where `planner export --to rank-table` has it: sky launch {name}
-# Runs in this folder as it is copied to every node: put your program into it. Arguments of your own go to the end of run.
+# Runs in this folder as it is copied to every node: put your program into it. Your own arguments go to the end of run.
 # Put in your own: infra or network_tier, if you need them; accelerators, if `sky show-gpus` lists {device} by
 # another name.
 """
@@ -82,7 +82,9 @@ def _parts(launch: Launch) -> tuple[Part, ...]:
         "run": "".join(f"{line}\n" for line in script),
     }
     count = f"{len(run.nodes)} node{'s' if len(run.nodes) > 1 else ''}"
-    comment = COMMENT.format(last_rank=run.processes * len(run.nodes) - 1, count=count, name=NAME, device=device)
+    comment = COMMENT.format(
+        last_rank=run.processes * len(run.nodes) - 1, count=count, name=NAME, device=in_comment(device)
+    )
     return (Part(name=NAME, text=comment + dump_yaml(task)),)
 
 

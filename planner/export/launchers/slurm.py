@@ -10,7 +10,7 @@ from __future__ import annotations
 from planner.domain.cluster import Cluster, DeviceGroup
 from planner.errors import CannotExpress
 from planner.export.base import Launch, Launcher, Part
-from planner.export.machines import Run, runs
+from planner.export.machines import Run, as_word, runs
 from planner.export.scripts import described, each_node, exports, module_path, torchrun, unlike_workers
 
 NAME = "job.sbatch"
@@ -98,7 +98,7 @@ def _resource(group: DeviceGroup, cluster: Cluster) -> str:
     device = group.device
     short = device.name.partition("-")[0]
     alike = {other.device.name for other in cluster.groups if other.device.name.partition("-")[0] == short}
-    return f"{GRES.get(device.vendor, 'gpu')}:{short if len(alike) == 1 else device.name}"
+    return f"{GRES.get(device.vendor, 'gpu')}:{as_word(short if len(alike) == 1 else device.name)}"
 
 
 SLURM = Launcher(name="slurm", summary="a batch script; unlike nodes are a heterogeneous job", parts=_parts)
