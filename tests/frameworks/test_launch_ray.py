@@ -1,4 +1,4 @@
-"""The job for Ray, really run by a Ray of this machine, gives nodes of the right kind their ranks in the right order."""
+"""The job for Ray, really run by a Ray of this machine, gives nodes of the right kind their ranks in their order."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ HEAD = """\
 #
 #     sbatch {name} [ARGUMENT ...]
 #
-# Submit it in the folder with the files of the program; arguments of your own are passed on. Types of devices should be
-# named as in your gres.conf. Put what your site asks for in the place of PARTITION, ACCOUNT and HH:MM:SS, and take one
-# of the two # before it away.
+# Submit it in the folder of the program{files}; arguments of your own are passed on. Types of
+# devices should be named as in your gres.conf. Put what your site asks for in the place of PARTITION, ACCOUNT and
+# HH:MM:SS, and take one of the two # before it away.
 ##SBATCH --account=ACCOUNT
 ##SBATCH --time=HH:MM:SS
 """
@@ -70,6 +70,7 @@ def _parts(launch: Launch) -> tuple[Part, ...]:
         raise CannotExpress("slurm", [f"{message} at most, so start launch.sh of --to torchrun on every node"])
     last = launch.nodes[-1]
     nodes = f"{len(launch.nodes)} node{'s' if len(launch.nodes) > 1 else ''}"
+    files = f", with {' and '.join(part.name for part in program.parts)} in it" if program.parts else ""
     start = [
         "NODE_RANK=$SLURM_NODEID",
         *each_node(found),
@@ -79,7 +80,7 @@ def _parts(launch: Launch) -> tuple[Part, ...]:
         *torchrun(program, NODE, HERE),
     ]
     text = [
-        HEAD.format(last_rank=last.first_rank + len(last.devices) - 1, count=nodes, name=NAME),
+        HEAD.format(last_rank=last.first_rank + len(last.devices) - 1, count=nodes, name=NAME, files=files),
         "#SBATCH hetjob\n".join(_component(run, launch.file.cluster) for run in found),
         "set -euo pipefail\n",
         "".join(f"{line}\n" for line in ["start() {", *(f"    {line}" for line in start), "}"]),

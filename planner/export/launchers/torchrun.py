@@ -19,8 +19,8 @@ NODE = (
 
 ONE_NODE = """\
 #!/usr/bin/env bash
-# Starts {ranks}, each on the device that `planner export --to rank-table` names. Arguments
-# of your own are passed on: ./{name} [ARGUMENT ...]. MASTER_PORT is the port to meet at, 29500 if it is not set.
+# Starts {ranks}, each on the device that `planner export --to rank-table` names. Run it in the folder of the program;
+# arguments of your own are passed on: {name} [ARGUMENT ...]. MASTER_PORT is the port to meet at, by default 29500.
 set -euo pipefail
 
 NODE_RANK=0
@@ -29,10 +29,10 @@ MASTER_ADDR=127.0.0.1
 
 NODES = """\
 #!/usr/bin/env bash
-# Starts {ranks} on {count} nodes, each where `planner export --to rank-table` has it. Run it on every node;
-# arguments of your own are passed on:
+# Starts {ranks} on {count} nodes, each where `planner export --to rank-table` has it. Run it on every node, in
+# the folder of the program; arguments of your own are passed on:
 #
-#     ./{name} [--node-rank N] [ARGUMENT ...]
+#     {name} [--node-rank N] [ARGUMENT ...]
 #
 # N, or else the variable NODE_RANK, tells which of NODES this is, counted from 0; without either the name of this host
 # is looked up there. The nodes meet at the first of them, or at MASTER_ADDR; at port 29500, or at MASTER_PORT.
