@@ -13,7 +13,9 @@ that cannot be imported ends the process with an exit code other than 0.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import sys
@@ -23,21 +25,27 @@ from typing import TextIO
 
 
 def _answer(driver: object, request: dict[str, object]) -> dict[str, object]:
+    printed = io.StringIO()
     try:
-        facts = driver.answer(request)
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            facts = driver.answer(request)
     except driver.REFUSALS as refusal:
-        return {"id": request["id"], "accepted": False, "message": _words(refusal), "facts": {}}
+        return {"id": request["id"], "accepted": False, "message": _words(refusal, printed.getvalue()), "facts": {}}
     except BaseException:  # noqa: BLE001 a request that breaks a framework must not take the others along
         return {"id": request["id"], "error": traceback.format_exc(limit=-8)}
+    finally:
+        sys.stderr.write(printed.getvalue())
     return {"id": request["id"], "accepted": True, "message": "", "facts": facts}
 
 
-def _words(refusal: BaseException) -> str:
-    """What was said, or where if nothing was, as a bare assert does."""
+def _words(refusal: BaseException, printed: str) -> str:
+    """What was said; what was printed, of one that ends the process; or the line of a bare assert."""
+    if isinstance(refusal, SystemExit):
+        return f"SystemExit: {printed[-2000:].strip()}"
     if str(refusal):
         return f"{type(refusal).__name__}: {refusal}"
     place = traceback.extract_tb(refusal.__traceback__)[-1]
-    return f"{type(refusal).__name__}: {place.line}"
+    return f"{type(refusal).__name__} in {place.name}: {place.line}"
 
 
 def _driver(name: str) -> object:
@@ -48,18 +56,23 @@ def _driver(name: str) -> object:
     return driver
 
 
-def _own_stdout() -> TextIO:
-    """Standard output for answers alone; whatever else writes there, C code too, lands on standard error."""
+def _own_streams() -> tuple[TextIO, TextIO]:
+    """Keeps standard input and output for requests and answers alone.
+
+    Whatever else writes to standard output, C code too, lands on standard error; and a framework that calls exit() closes sys.stdin.
+    """
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)
-    return answers
+    sys.stdin = Path(os.devnull).open(encoding="utf-8")
+    return requests, answers
 
 
 def main() -> None:
     """Answers until the requests end."""
-    answers = _own_stdout()
+    requests, answers = _own_streams()
     driver = _driver(sys.argv[1])
-    for line in sys.stdin:
+    for line in requests:
         print(json.dumps(_answer(driver, json.loads(line)), sort_keys=True), file=answers)
 
 
