@@ -15,7 +15,7 @@ TORCHTITAN_03="torchtitan==0.3.0"
 TORCHTITAN_02="torchtitan==0.2.2"
 DEEPSPEED="deepspeed==0.19.8 transformers==5.24.0" # whose models its automatic tensor parallelism divides
 ACCELERATE="accelerate==1.15.0 transformers==5.24.0 deepspeed==0.19.8"
-KUBERNETES="kubeflow-trainer-api==2.3.0"
+KUBERNETES="kubeflow-trainer-api==2.3.0 pyyaml"
 SKYPILOT="skypilot==0.14.1"
 SLURM="slurm-client slurmctld slurmd munge"
 
@@ -51,7 +51,7 @@ make_torchtitan_03() { environment torchtitan_03 "$TORCH" "$TORCHTITAN_03" rich;
 make_torchtitan_02() { environment torchtitan_02 "$TORCH" "$TORCHTITAN_02"; }
 make_deepspeed() { environment deepspeed "$TORCH" $DEEPSPEED; }
 make_accelerate() { environment accelerate "$TORCH" $ACCELERATE; }
-make_kubernetes() { environment kubernetes "$KUBERNETES"; }
+make_kubernetes() { environment kubernetes $KUBERNETES; }
 make_skypilot() { environment skypilot "$SKYPILOT"; }
 
 make_slurm() {
