@@ -1,7 +1,7 @@
-"""What both drivers of torchtitan share: the real Trainer, started as one rank of a world that sends nothing, up to where memory begins.
+"""What both drivers of torchtitan share: the real Trainer as one rank of a world that sends nothing.
 
-Its dry run wants a GPU; on a CPU the same is had by calling the device "cpu" and stopping at the first `to_empty`, which is where the
-model, by then split into stages, sharded and wrapped on the meta device, would be materialised.
+Its dry run wants a GPU; on a CPU the same is had by calling the device "cpu" and stopping at the first `to_empty`,
+which is where the model, by then split into stages, sharded and wrapped on the meta device, would be materialised.
 """
 
 from __future__ import annotations
@@ -18,12 +18,21 @@ import torch._utils
 torch._utils._get_available_device_type = lambda: "cpu"
 shims.stub_triton()
 
-from torch.distributed.tensor import DTensor  # noqa: E402
-from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: E402
-from torchtitan.components import metrics  # noqa: E402
-from torchtitan.distributed import utils as distributed  # noqa: E402
+from torch.distributed.tensor import DTensor
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torchtitan.components import metrics
+from torchtitan.distributed import utils as distributed
 
-REFUSALS = (AssertionError, ValueError, RuntimeError, KeyError, TypeError, NotImplementedError, FileNotFoundError, SystemExit)
+REFUSALS = (
+    AssertionError,
+    ValueError,
+    RuntimeError,
+    KeyError,
+    TypeError,
+    NotImplementedError,
+    FileNotFoundError,
+    SystemExit,
+)
 
 Facts = dict[str, object]
 
@@ -41,7 +50,7 @@ def _stop(model: torch.nn.Module, **_: object) -> typing.NoReturn:
 
 
 def start(trainer: type, config: object, world: int, rank: int, *patches: typing.ContextManager[object]) -> Facts:
-    """Starts a Trainer with the configuration as that rank of that world; what it had split and sharded when memory began."""
+    """Starts a Trainer as that rank of that world: what it had split and sharded when memory began."""
     place = {"WORLD_SIZE": str(world), "RANK": str(rank), "LOCAL_RANK": "0"}
     torch.distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
     begun = trainer.__new__(trainer)
@@ -49,8 +58,10 @@ def start(trainer: type, config: object, world: int, rank: int, *patches: typing
         with contextlib.ExitStack() as stack:
             for patch in (
                 mock.patch.dict(os.environ, place),
-                mock.patch.object(distributed, "init_distributed", lambda *_, **__: world),
-                mock.patch.object(metrics, "build_device_memory_monitor", lambda: mock.Mock(device_name="as asked")),
+                mock.patch.object(distributed, "init_distributed", return_value=world),
+                mock.patch.object(
+                    metrics, "build_device_memory_monitor", return_value=mock.Mock(device_name="as asked")
+                ),
                 mock.patch.object(torch.nn.Module, "to_empty", _stop),
                 *patches,
             ):
@@ -68,7 +79,10 @@ def _facts(trainer: typing.Any, model: torch.nn.Module) -> Facts:
     parts = getattr(trainer, "model_parts", None) or [model]
     stages = getattr(schedule, "_stages", None) or [getattr(schedule, "_stage", None)]
     return {
-        "parallel": {axis: getattr(trainer.parallel_dims, axis, None) for axis in ("pp", "dp_replicate", "dp_shard", "cp", "tp", "ep", "etp")},
+        "parallel": {
+            axis: getattr(trainer.parallel_dims, axis, None)
+            for axis in ("pp", "dp_replicate", "dp_shard", "cp", "tp", "ep", "etp")
+        },
         "gradient_accumulation_steps": trainer.gradient_accumulation_steps,
         "microbatches": getattr(schedule, "_n_microbatches", None),
         "schedule": type(schedule).__name__ if schedule else None,

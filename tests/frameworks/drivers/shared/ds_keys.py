@@ -1,7 +1,8 @@
-"""The keys that DeepSpeed knows: asked of its pydantic models, and for the rest seen by a dict that remembers what is asked of it."""
+"""The keys that DeepSpeed knows: of its pydantic models, and for the rest those that a dict sees asked for."""
 
 from __future__ import annotations
 
+import contextlib
 import typing
 from unittest import mock
 
@@ -66,7 +67,7 @@ class _Asked(dict[str, typing.Any]):
 
 
 def keys() -> dict[str, object]:
-    """Every key that DeepSpeedConfig asks for, by table; a key of the top level that is not among them is ignored without a word."""
+    """Every key that DeepSpeedConfig asks for, by table; another one of the top level is ignored without a word."""
     notes: dict[str, set[str]] = {}
     _ask(notes)
     for _ in range(3):  # tables in tables are asked for only where they are
@@ -87,13 +88,15 @@ def keys() -> dict[str, object]:
 
 
 def _ask(notes: dict[str, set[str]], *path: str) -> None:
-    """Reads a configuration in which the table at that path is empty; many a key is no table, and what then breaks is of no interest."""
+    """Reads a configuration with an empty table at that path; what breaks where none belongs is of no interest."""
     content: dict[str, typing.Any] = {}
     for depth in reversed(range(len(path))):
-        content = {path[depth]: _Asked({**content, **({"enabled": True} if content else {})}, ".".join(path[: depth + 1]), notes)}
+        content = {
+            path[depth]: _Asked(
+                {**content, **({"enabled": True} if content else {})}, ".".join(path[: depth + 1]), notes
+            )
+        }
     whole = _Asked({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1, **content}, "", notes)
-    with mock.patch.multiple(config.dist, get_rank=lambda *_: 0, get_world_size=lambda *_: 8):
-        try:
-            config.DeepSpeedConfig(whole)
-        except Exception:  # noqa: BLE001, S110
-            pass
+    eight = mock.patch.multiple(config.dist, get_rank=lambda *_: 0, get_world_size=lambda *_: 8)
+    with eight, contextlib.suppress(Exception):
+        config.DeepSpeedConfig(whole)

@@ -13,7 +13,8 @@ import typing
 def stub_triton() -> None:
     """Serves an empty `triton` and everything below it, where the real one (1 GB) is not installed.
 
-    Torch asks whether triton is there, and must see that it is not: so what asks is imported before the stand-in exists.
+    Torch asks whether triton is there, and must see that it is not: so what asks is imported before the stand-in
+    exists.
     """
     if importlib.util.find_spec("triton") is not None:
         return

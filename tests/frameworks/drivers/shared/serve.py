@@ -1,14 +1,14 @@
 """Puts questions to a framework, in the framework's own environment: `.../NAME/bin/python serve.py NAME`.
 
-Reads one request a line from standard input, JSON with an `id` of the caller's and what the driver of the framework asks for; writes
-one answer a line to standard output, in the same order:
+Reads one request a line from standard input, JSON with an `id` of the caller's and what the driver of the framework
+asks for; writes one answer a line to standard output, in the same order:
 
-    {"id": ..., "accepted": true, "message": "", "facts": {...}}      the framework takes it; facts are what it made of it
-    {"id": ..., "accepted": false, "message": "...", "facts": {}}     the framework refuses it, in its own words
-    {"id": ..., "error": "..."}                                       driver or framework broke, which says nothing of the request
+    {"id": ..., "accepted": true, "message": "", "facts": {...}}     it is taken; facts are what the framework makes of it
+    {"id": ..., "accepted": false, "message": "...", "facts": {}}    it is refused, in the framework's own words
+    {"id": ..., "error": "..."}                                      driver or framework broke: no judgement
 
-Many requests share one process, since a framework takes seconds to import. What a framework prints goes to standard error. A driver
-that cannot be imported ends the process with an exit code other than 0.
+Many requests share one process, since a framework takes seconds to import. What a framework prints goes to standard
+error. A driver that cannot be imported ends the process with an exit code other than 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _answer(driver: object, request: dict[str, object]) -> dict[str, object]:
             facts = driver.answer(request)
     except driver.REFUSALS as refusal:
         return {"id": request["id"], "accepted": False, "message": _words(refusal, printed.getvalue()), "facts": {}}
-    except BaseException:  # noqa: BLE001 a request that breaks a framework must not take the others along
+    except BaseException:  # a request that breaks a framework must not take the others along
         return {"id": request["id"], "error": traceback.format_exc(limit=-8)}
     finally:
         sys.stderr.write(printed.getvalue())
@@ -50,7 +50,7 @@ def _words(refusal: BaseException, printed: str) -> str:
 
 def _driver(name: str) -> object:
     """Loads it by path: its folder on the path would hide the frameworks, whose names the drivers have."""
-    spec = importlib.util.spec_from_file_location(f"driver_{name}", Path(__file__).parent / "drivers" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"driver_{name}", Path(__file__).parents[1] / f"{name}.py")
     driver = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(driver)
     return driver
@@ -59,12 +59,13 @@ def _driver(name: str) -> object:
 def _own_streams() -> tuple[TextIO, TextIO]:
     """Keeps standard input and output for requests and answers alone.
 
-    Whatever else writes to standard output, C code too, lands on standard error; and a framework that calls exit() closes sys.stdin.
+    Whatever else writes to standard output, C code too, lands on standard error; and a framework that calls exit()
+    closes sys.stdin.
     """
     requests = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)
-    sys.stdin = Path(os.devnull).open(encoding="utf-8")
+    sys.stdin = io.StringIO()
     return requests, answers
 
 

@@ -1,4 +1,4 @@
-"""Lists the keys that a framework's configuration classes know, as JSON: what our catalogs of keys are made from and held against."""
+"""Lists the keys that the configuration classes of a framework know: what our catalogs of keys are held against."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import typing
 
 
 def of_dataclass(cls: type, name: str = "") -> dict[str, dict[str, object]]:
-    """Every table of a dataclass, dotted, with its keys: the type as written, choices where it is a Literal, the default."""
+    """Every table of a dataclass, dotted, with its keys: type as written, choices of a Literal, default."""
     tables: dict[str, dict[str, object]] = {name: {}}
     hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
@@ -23,7 +23,9 @@ def of_pydantic(cls: type, name: str = "") -> dict[str, dict[str, object]]:
     """As of_dataclass, of a pydantic model; a key has the aliases that a configuration may write instead."""
     tables: dict[str, dict[str, object]] = {name: {}}
     for key, field in cls.model_fields.items():
-        models = [part for part in (field.annotation, *typing.get_args(field.annotation)) if hasattr(part, "model_fields")]
+        models = [
+            part for part in (field.annotation, *typing.get_args(field.annotation)) if hasattr(part, "model_fields")
+        ]
         for model in models:
             tables |= of_pydantic(model, f"{name}.{field.alias or key}".strip("."))
         tables[name][field.alias or key] = {
