@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 import types
@@ -28,6 +29,7 @@ if not hasattr(typing, "override"):  # the wheel asks for Python 3.12 for little
     typing.override = typing_extensions.override
 shims.stub_triton()
 
+import mcore_model
 import megatron.core.utils
 import packaging.version
 from megatron.core import num_microbatches_calculator, parallel_state
@@ -63,8 +65,11 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
         args = arguments.parse_args()
         arguments.validate_args(args)
         config = arguments.core_transformer_config_from_args(args)
+        ranks = request.get("ranks", [0])
+        held = functools.partial(mcore_model.chunks, args, config)
         return _degrees(args, config) | {
-            "groups": {str(rank): _groups(args, rank) for rank in request.get("ranks", [0])},
+            "groups": {str(rank): _groups(args, rank) for rank in ranks},
+            "parameters": {str(rank): _in_groups(args, rank, held) for rank in ranks if args.vocab_size},
             **_in_groups(args, 0, lambda: {"stages": _stages(args, config), "first_step": _first_step(args, config)}),
         }
 

@@ -144,7 +144,8 @@ class Cluster:
         kind, _, count = node["gpus"].rpartition(":")
         for number in range(int(count)):
             (self.folder / f"gpu{number}").touch()
-        return f"NodeName={node['name']} Name=gpu {f'Type={kind} ' if kind else ''}File={self.folder}/gpu[0-{int(count) - 1}]\n"
+        files = f"{self.folder}/gpu[0-{int(count) - 1}]"
+        return f"NodeName={node['name']} Name=gpu {f'Type={kind} ' if kind else ''}File={files}\n"
 
     def _start(self, names: list[str]) -> None:
         self._daemon("slurmctld", "-c", "-D")

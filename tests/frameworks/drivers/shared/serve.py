@@ -3,7 +3,7 @@
 Reads one request a line from standard input, JSON with an `id` of the caller's and what the driver of the framework
 asks for; writes one answer a line to standard output, in the same order:
 
-    {"id": ..., "accepted": true, "message": "", "facts": {...}}     it is taken; facts are what the framework makes of it
+    {"id": ..., "accepted": true, "message": "", "facts": {...}}     taken; facts are what it makes of it
     {"id": ..., "accepted": false, "message": "...", "facts": {}}    it is refused, in the framework's own words
     {"id": ..., "error": "..."}                                      driver or framework broke: no judgement
 
