@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,23 @@ ARGUMENTS = ("--layout", "Et*2|t*2L", "", "a  b")
 PROGRAM = Program(
     command=("report.py", *ARGUMENTS), environment=(("NOTE", NOTE),), parts=(Part(name="report.py", text=TEXT),)
 )
+
+
+def environments() -> Path:
+    """Return the folder with the environments of the frameworks."""
+    return Path(os.environ.get("PLANNER_FRAMEWORKS") or Path.home() / ".cache" / "planner-frameworks")
+
+
+def searched() -> str:
+    """Return the folders with commands, those of the frameworks after all others."""
+    return os.pathsep.join([os.environ["PATH"], *sorted(map(str, environments().glob("*/bin")))])
+
+
+def free_port() -> int:
+    """Return a port of the loopback."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 def found(folder: Path) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ import pytest
 from export import launches
 from frameworks import reports
 
-FOLDER = Path(os.environ.get("PLANNER_FRAMEWORKS", "~/.cache/planner-frameworks")).expanduser()
-RAY = FOLDER / "ray" / "bin" / "ray"
-SEARCHED = os.pathsep.join([str(RAY.parent), os.environ["PATH"], *map(str, FOLDER.glob("*/bin"))])
+RAY = reports.environments() / "ray" / "bin" / "ray"
+SEARCHED = os.pathsep.join([str(RAY.parent), reports.searched()])
 TIME_LIMIT = 150
 """[s] of a job."""
 
@@ -43,12 +41,6 @@ sys.exit(done.returncode)
 """
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 def by_kind(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return reports with the kind of the node in the place of its name, and which one of the kind by their order."""
     nodes = list(dict.fromkeys(report["node"] for report in found))
@@ -67,7 +59,7 @@ def test_ranks_go_through_the_nodes_in_their_order(tmp_path: Path) -> None:
         "RAY_USAGE_STATS_ENABLED": "0",
         "NODES": json.dumps(nodes),
         "REPORTS": str(tmp_path),
-        "MASTER_PORT": str(free_port()),
+        "MASTER_PORT": str(reports.free_port()),
     }
     done = subprocess.run(
         [str(RAY.parent / "python"), "-c", CLUSTER, "--mine", "x y"],

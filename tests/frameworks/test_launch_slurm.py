@@ -2,91 +2,75 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from export import launches
-from frameworks import loopback_slurm, reports
-from frameworks.loopback_slurm import Machine
+from frameworks import reports
+from frameworks.asking import Validator
 from planner.domain.cluster import Cluster
 from planner.export import Launch, Launcher, target
 
-FOLDER = Path(os.environ.get("PLANNER_FRAMEWORKS", "~/.cache/planner-frameworks")).expanduser()
-SEARCHED = os.pathsep.join([os.environ["PATH"], *map(str, FOLDER.glob("*/bin"))])
 PLANS = 200
-TIME_LIMIT = 90
-"""[s] of a job."""
+SEARCHED = reports.searched()
 
-pytestmark = [
-    pytest.mark.frameworks,
-    pytest.mark.skipif(not loopback_slurm.is_there(), reason="Slurm is not installed, or this is not root"),
-]
+pytestmark = pytest.mark.frameworks
 
 
-def machines(cluster: Cluster) -> list[Machine]:
-    """Return the nodes of a cluster, named as in plans, types of devices by their short names."""
-    devices: dict[str, list[tuple[str, str, int]]] = {}
+def machines(cluster: Cluster) -> dict[str, str]:
+    """Return the nodes of a cluster, named as in plans, and their devices, types by their short names."""
+    devices: dict[str, list[str]] = {}
     for group in cluster.groups:
         for index in range(group.num_nodes):
-            kind = ("gpu", group.device.name.partition("-")[0], group.devices_per_node)
+            kind = f"{group.device.name.partition('-')[0]}:{group.devices_per_node}"
             devices.setdefault(f"{group.nodes or group.name}-{index}", []).append(kind)
-    return [Machine(name=name, devices=tuple(held)) for name, held in devices.items()]
+    return {name: ",".join(held) for name, held in devices.items()}
 
 
-def enough(launched: list[Launch]) -> list[Machine]:
+def enough(launched: list[Launch]) -> list[dict[str, str]]:
     """Return machines of which each launch finds as many of each shape as its cluster has."""
-    shapes: Counter[tuple[tuple[str, str, int], ...]] = Counter()
+    shapes: Counter[str] = Counter()
     for one in launched:
-        shapes |= Counter(machine.devices for machine in machines(one.file.cluster))
+        shapes |= Counter(machines(one.file.cluster).values())
     return [
-        Machine(name=f"s{shape}-{index}", devices=devices)
-        for shape, (devices, count) in enumerate(sorted(shapes.items()))
-        for index in range(count)
+        {"name": f"s{shape}-[1-{count}]", "gpus": gpus} for shape, (gpus, count) in enumerate(sorted(shapes.items()))
     ]
 
 
-def test_slurm_takes_the_scripts_of_random_plans(tmp_path: Path) -> None:
-    """It would start every one of them, and not one that asks for a device more than a node has."""
+def test_slurm_takes_the_scripts_of_random_plans(validator: Callable[[str], Validator]) -> None:
+    """It would start every one of them, and not one that asks for more devices than a node has."""
+    slurm, launcher = validator("slurm"), target("slurm")
+    assert isinstance(launcher, Launcher)
     launched = launches.drawn(PLANS)
-    slurm = target("slurm")
-    assert isinstance(slurm, Launcher)
-    scripts = {one.file.origin: slurm.parts(one)[0].text for one in launched}
-    assert any("hetjob" in text for text in scripts.values())
-    with loopback_slurm.controller(tmp_path, enough(launched), running=False) as environment:
-
-        def refusal(text: str) -> str:
-            (tmp_path / "job.sbatch").write_text(text, encoding="utf-8")
-            asked = ["sbatch", "--test-only", str(tmp_path / "job.sbatch")]
-            done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=60, check=False)
-            return done.stderr if done.returncode else ""
-
-        assert {name: said for name, text in scripts.items() if (said := refusal(text))} == {}
-        one = next(iter(scripts.values()))
-        assert "not available" in refusal(re.sub(r"(--gres=gpu:\w+:)\d+", r"\g<1>99", one))
+    nodes = enough(launched)
+    scripts = {one.file.origin: launcher.parts(one)[0].text for one in launched}
+    assert any("#SBATCH hetjob" in text for text in scripts.values())
+    answers = {name: slurm.ask(text=text, nodes=nodes) for name, text in scripts.items()}
+    assert {name: answer.message for name, answer in answers.items() if not answer.accepted} == {}
+    more = re.sub(r"(--gres=gpu:\w+:)\d+", r"\g<1>99", next(iter(scripts.values())))
+    assert "not available" in slurm.ask(text=more, nodes=nodes).message
 
 
 @pytest.mark.skipif(not shutil.which("torchrun", path=SEARCHED), reason="torchrun is not installed")
 @pytest.mark.parametrize("name", ["unlike", "boxes"])
-def test_ranks_run_where_the_table_has_them(name: str, tmp_path: Path) -> None:
+def test_ranks_run_where_the_table_has_them(name: str, validator: Callable[[str], Validator], tmp_path: Path) -> None:
     """In a heterogeneous job of two components, and in a plain one with two kinds of cards a node."""
-    launch = launches.launch(name, reports.PROGRAM)
-    launches.write("slurm", launch, tmp_path)
-    with loopback_slurm.controller(tmp_path / "slurm", machines(launch.file.cluster)) as environment:
-        done = subprocess.run(
-            ["sbatch", "--wait", "--output=job.log", "job.sbatch", "--mine", "x y"],
-            cwd=tmp_path,
-            env=environment | {"PATH": SEARCHED, "REPORTS": str(tmp_path), "MASTER_ADDR": "127.0.0.1"},
-            capture_output=True,
-            text=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
-        log = (tmp_path / "job.log").read_text(encoding="utf-8") if (tmp_path / "job.log").exists() else ""
-    assert done.returncode == 0, done.stdout + done.stderr + log
+    launch, launcher = launches.launch(name, reports.PROGRAM), target("slurm")
+    assert isinstance(launcher, Launcher)
+    # The names of these nodes mean nothing to the network.
+    variables = {"REPORTS": str(tmp_path), "MASTER_ADDR": "127.0.0.1", "PATH": SEARCHED}
+    answer = validator("slurm").ask(
+        text=launcher.parts(launch)[0].text,
+        argv=[f"--export=ALL,{','.join(f'{key}={value}' for key, value in variables.items())}"],
+        arguments=["--mine", "x y"],
+        files={part.name: part.text for part in launch.program.parts},
+        nodes=[{"name": name, "gpus": gpus} for name, gpus in machines(launch.file.cluster).items()],
+        run=True,
+    )
+    assert answer.facts["state"] == "COMPLETED", answer.facts["printed"]
     assert reports.found(tmp_path) == reports.expected(launch.file, "--mine", "x y")

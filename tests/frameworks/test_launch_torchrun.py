@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
@@ -13,21 +12,14 @@ import pytest
 from export import launches
 from frameworks import reports
 
-FOLDER = Path(os.environ.get("PLANNER_FRAMEWORKS", "~/.cache/planner-frameworks")).expanduser()
 TIME_LIMIT = 120
 """[s] nodes that do not meet by then never will."""
-SEARCHED = os.pathsep.join([os.environ["PATH"], *map(str, FOLDER.glob("*/bin"))])
+SEARCHED = reports.searched()
 
 pytestmark = [
     pytest.mark.frameworks,
     pytest.mark.skipif(not shutil.which("torchrun", path=SEARCHED), reason="torchrun is not installed"),
 ]
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def _environment(folder: Path, host: str) -> dict[str, str]:
@@ -44,7 +36,7 @@ def test_ranks_run_where_the_table_has_them(name: str, tmp_path: Path) -> None:
     """Two to four agents find their places by the names of their hosts, the last one is told its."""
     launch = launches.launch(name, reports.PROGRAM)
     launches.write("torchrun", launch, tmp_path)
-    port = str(_free_port())
+    port = str(reports.free_port())
     last = len(launch.nodes) - 1
     agents = []
     for index, node in enumerate(launch.nodes):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from frameworks.asking import Answer, Validator
 
 pytestmark = pytest.mark.frameworks
