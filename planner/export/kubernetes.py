@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.errors import CannotExpress
 from planner.export.base import Program
-from planner.export.machines import Run, as_word
+from planner.export.machines import Run, as_word, num_devices
 from planner.export.scripts import with_files
 from planner.loader import dump_yaml
 
@@ -104,6 +104,17 @@ def volumes(program: Program) -> list[dict[str, Any]]:
     """Return what `mounts` mounts."""
     files = [{"name": PLAN, "configMap": {"name": PLAN}}] if program.parts else []
     return [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}, *files]
+
+
+def apart(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return what keeps pods of the job on nodes of their own, where they leave room for one another."""
+    if all(run.num_asked == num_devices(run.groups) for run in runs):
+        return {}
+    others = {
+        "labelSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": PLAN}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [others]}}}
 
 
 def manifest(comment: str, program: Program, job: dict[str, Any]) -> str:

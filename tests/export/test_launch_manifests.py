@@ -11,9 +11,17 @@ from export import launches
 from planner.export import Launcher, Part, Program, target
 from planner.loader import load
 
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "plan"}}, "topologyKey": str}
+        ]
+    }
+}
 POD: dict[str, Any] = {
     "restartPolicy": "Never",
     "nodeSelector": {"*": str},
+    "affinity?": APART,
     "containers": [
         {
             "name": str,
@@ -52,6 +60,7 @@ JOBSET = {
 }
 PATCHED = {
     "nodeSelector": {"*": str},
+    "affinity?": APART,
     "containers": [{"name": "node", "volumeMounts": [{"name": str, "mountPath": str}]}],
     "volumes": POD["volumes"],
 }
@@ -166,6 +175,18 @@ def test_node_ranks_go_on_from_job_to_job() -> None:
         ),
     ]
     assert job["coordinator"] == {"replicatedJob": job["replicatedJobs"][0]["name"], "jobIndex": 0, "podIndex": 0}
+
+
+@pytest.mark.parametrize("name", ["jobset", "trainjob"])
+def test_pods_that_leave_room_keep_apart(name: str) -> None:
+    """Three of four devices a node: pods stay apart, as they do of themselves where each takes all."""
+    group = launches.LIKE.groups[0].name
+    half = launches.plan(launches.stage(group, 0, 1, tp=3), launches.stage(group, 2, 3, tp=3), dp=1)
+    launcher = target(name)
+    assert isinstance(launcher, Launcher)
+    for plan, apart in ((half, True), (launches.files()["like"].plan, False)):
+        text = launcher.parts(launches.of(launches.plan_file(plan, launches.LIKE)))[0].text
+        assert ("podAntiAffinity" in text) == apart
 
 
 @pytest.mark.parametrize("name", ["jobset", "trainjob"])

@@ -14,6 +14,7 @@ from planner.export.base import Launch, Launcher, Part
 from planner.export.kubernetes import (
     FOLDER,
     PLAN,
+    apart,
     environment,
     escaped,
     limits,
@@ -86,6 +87,7 @@ def _job(run: Run, launch: Launch, found: tuple[Run, ...]) -> dict[str, Any]:
     pod = {
         "restartPolicy": "Never",
         "nodeSelector": selector(run),
+        **apart(found),
         "containers": [container],
         "volumes": volumes(program),
     }

@@ -12,6 +12,7 @@ from planner.export.base import Launch, Launcher, Part
 from planner.export.kubernetes import (
     FOLDER,
     PLAN,
+    apart,
     environment,
     limits,
     manifest,
@@ -77,6 +78,7 @@ def _patch(launch: Launch, run: Run) -> dict[str, object]:
     """Return what the runtime has not: on which nodes, and the files of the program."""
     pod = {
         "nodeSelector": selector(run),
+        **apart([run]),
         "containers": [{"name": "node", "volumeMounts": mounts(launch.program)}],
         "volumes": volumes(launch.program),
     }
