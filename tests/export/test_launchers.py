@@ -16,6 +16,7 @@ import transcripts
 from export import launches
 from planner.errors import CannotExpress
 from planner.export import LAUNCHERS, Launch, Launcher, Program
+from planner.export.machines import runs
 from planner.loader import load
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -133,3 +134,57 @@ def test_names_are_data_of_a_job_for_ray() -> None:
     }
     assert ast.literal_eval(found["COMMAND"]) == ["train.py", EVIL]
     assert ast.literal_eval(found["ENVIRONMENT"]) == {"NOTE": EVIL}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "variable"),
+    [
+        ("", "CUDA_VISIBLE_DEVICES"),
+        ("nvidia", "CUDA_VISIBLE_DEVICES"),
+        ("amd", "HIP_VISIBLE_DEVICES"),
+        ("huawei", "ASCEND_RT_VISIBLE_DEVICES"),
+        ("intel", "HABANA_VISIBLE_MODULES"),
+    ],
+)
+def test_devices_are_chosen_as_their_vendor_has_it(vendor: str, variable: str) -> None:
+    """The last two of the four devices of a box, whose first two are another kind."""
+    boxes = tuple(
+        dataclasses.replace(group, device=dataclasses.replace(group.device, vendor=vendor))
+        for group in launches.LAB.groups
+    )
+    plan = launches.plan(launches.stage("rtx4090", 0, 3, tp=2), dp=1)
+    (run,) = runs(launches.of(launches.plan_file(plan, dataclasses.replace(launches.LAB, groups=boxes))))
+    assert run.visible == (2, 3)
+    assert [(group.name, count) for group, count in run.asked] == [("rtx3080", 2), ("rtx4090", 2)]
+    assert dict(run.environment)[variable] == "2,3"
+    assert ("CUDA_DEVICE_ORDER" in dict(run.environment)) == (vendor in {"", "nvidia"})
+
+
+def test_slurm_has_so_many_components_and_no_more() -> None:
+    """Nodes of two kinds by turns: 128 can be written, 129 cannot."""
+    slurm = next(one for one in LAUNCHERS if one.name == "slurm")
+    start = launches.launch("unlike")
+    kinds = [start.nodes[0], start.nodes[-1]]
+    nodes = tuple(dataclasses.replace(kinds[at % 2], name=f"node-{at}") for at in range(129))
+    assert slurm.parts(dataclasses.replace(start, nodes=nodes[:128]))[0].text.count("#SBATCH hetjob\n") == 127
+    with pytest.raises(CannotExpress, match=r"change between kinds of nodes 128 times; a job has 128 parts at most"):
+        slurm.parts(dataclasses.replace(start, nodes=nodes))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "this host is not in NODES; put it there, or set NODE_RANK"),
+        (["--node-rank", "two"], "this host is not in NODES"),
+        (["--node-rank", "4"], "NODE_RANK is 4, but the last of the 4 nodes is 3"),
+        (["--node-rank"], "is missing after --node-rank"),
+    ],
+)
+def test_a_node_that_has_no_place_says_so(words: list[str], told: str, tmp_path: Path) -> None:
+    """In a sentence, and starts nothing."""
+    launches.write("torchrun", launches.launch("unlike"), tmp_path)
+    command = ["bash", str(tmp_path / "launch.sh"), *words]
+    kept = {name: value for name, value in os.environ.items() if name != "NODE_RANK"}
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert told in done.stderr

@@ -44,7 +44,7 @@ NODES=(
 )
 
 if [ "${{1-}}" = --node-rank ]; then
-    NODE_RANK=${{2-}}
+    NODE_RANK=${{2:?is missing after --node-rank}}
     shift 2
 fi
 if [ -z "${{NODE_RANK-}}" ]; then
@@ -77,7 +77,7 @@ def _parts(launch: Launch) -> tuple[Part, ...]:
         *unlike_workers(found),
         "",
         "# What all processes need.",
-        'here=$(cd "$(dirname "$0")" && pwd)',
+        'here=$(CDPATH="" cd -- "$(dirname -- "$0")" && pwd)',
         *module_path(program, HERE),
         *exports(program.environment),
         "",
