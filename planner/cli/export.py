@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,15 +11,26 @@ from planner.cli.command import PROBLEMS, say
 from planner.cli.options import Format, PlanSource
 
 if TYPE_CHECKING:
+    from planner.export import Part
     from planner.specs.plan import PlanFile
 
 
 def export(
     plan: PlanSource,
-    target: Annotated[str, typer.Option("--to", metavar="TARGET", help="rank-table or hostfile.")],
+    target: Annotated[
+        str, typer.Option("--to", metavar="TARGET", help="A framework, a launcher, rank-table or hostfile.")
+    ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default it is printed.")
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="A file, or a folder for everything; default: printed."),
     ] = "-",
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="PART", help="Print this part of the export, such as arguments.")
+    ] = None,
+    framework: Annotated[
+        str | None,
+        typer.Option("--framework", metavar="NAME", help="What a launcher starts; default the plan's framework."),
+    ] = None,
     form: Annotated[
         Format, typer.Option("--format", help="text is the target's own form; rank-table has json and yaml, too.")
     ] = Format.text,
@@ -29,25 +41,50 @@ def export(
     """
     from planner.cli.output import STDOUT, refuse_unwritable
     from planner.errors import SpecError
-    from planner.export import exporter
+    from planner.export import Exporter
+    from planner.export import target as find_target
+    from planner.pipeline.written import as_document, bundle, named_part, parts
     from planner.report.terminal import write
-    from planner.report.to_json import dumped
     from planner.specs.files import write_whole
     from planner.specs.plan import read_plan
 
-    chosen = exporter(target)
-    if form is not Format.text and chosen.document is None:
-        raise SpecError.of("--format", f"cannot be {form.value}: {target} has a form of its own; leave --format out")
-    refuse_unwritable(output)
+    chosen = find_target(target)
+    if framework is not None and isinstance(chosen, Exporter):
+        raise SpecError.of("--framework", f"is for launchers; {target} is none, leave it out")
+    folder = output != STDOUT and (output.endswith("/") or Path(output).is_dir())
+    if not folder:
+        refuse_unwritable(output)
     file = read_plan(plan)
     _refuse_problems(file)
-    text = (
-        dumped(chosen.document(file), form.value) if chosen.document and form is not Format.text else chosen.text(file)
-    )
+    if form is not Format.text:
+        text = as_document(chosen, file, form.value)
+    elif folder and only is None:
+        _write_folder(bundle(chosen, file, framework), output)
+        return
+    else:
+        found = parts(chosen, file, framework)
+        text = (found[0] if only is None else named_part(found, only)).text
     if output == STDOUT:
         write(text)
     else:
         write_whole(output, text)
+
+
+def _write_folder(found: tuple[Part, ...], output: str) -> None:
+    """Write every part into a folder, which is made, and list what was written."""
+    from planner.errors import SpecError
+    from planner.specs.files import write_whole
+
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError.of(output, f"cannot be made a folder ({error.strerror}); choose another path") from None
+    for part in found:
+        path = Path(output) / part.name
+        write_whole(str(path), part.text)
+        if part.executable:
+            path.chmod(path.stat().st_mode | 0o111)
+        say(f"wrote {path}\n")
 
 
 def _refuse_problems(file: PlanFile) -> None:

@@ -1,25 +1,69 @@
-"""What plans are written for, one target a file; a new one is a file and a row of EXPORTERS."""
+"""What plans are written for, one target a file; a new one is a file and a row of EXPORTERS or LAUNCHERS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from planner.errors import SpecError
-from planner.export.base import Exporter
+from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
+from planner.export.frameworks.megatron import MEGATRON
 from planner.export.hostfile import HOSTFILE
+from planner.export.launchers.jobset import JOBSET
+from planner.export.launchers.ray import RAY
+from planner.export.launchers.skypilot import SKYPILOT
+from planner.export.launchers.slurm import SLURM
+from planner.export.launchers.torchrun import TORCHRUN
+from planner.export.launchers.trainjob import TRAINJOB
+from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE)
+EXPORTERS: tuple[Exporter, ...] = (MEGATRON, RANK_TABLE, HOSTFILE)
+LAUNCHERS: tuple[Launcher, ...] = (TORCHRUN, SLURM, JOBSET, TRAINJOB, SKYPILOT, RAY)
+
+Target = TypeVar("Target", bound=Exporter | Launcher)
 
 
-def exporter(name: str) -> Exporter:
+def target(name: str) -> Exporter | Launcher:
     """Return the target called `name`.
 
     Raises:
         SpecError: there is none.
 
     """
-    for one in EXPORTERS:
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in EXPORTERS)
-    raise SpecError.of("--to", f"is {name!r}, which is no target; choose one of {known}")
+    known: Sequence[Exporter | Launcher] = (*EXPORTERS, *LAUNCHERS)
+    return _named("--to", name, known)
 
 
-__all__ = ["EXPORTERS", "Exporter", "exporter"]
+def startable(name: str) -> Exporter:
+    """Return the target called `name` whose program launchers start.
+
+    Raises:
+        SpecError: there is none that can be started.
+
+    """
+    return _named("--framework", name, [one for one in EXPORTERS if one.program])
+
+
+def _named(option: str, name: str, known: Iterable[Target]) -> Target:
+    from planner.specs.problems import nearest
+
+    found = {one.name: one for one in known}
+    if name not in found:
+        raise SpecError.of(option, f"is {name!r}, which is no target{nearest(name, found)}")
+    return found[name]
+
+
+__all__ = [
+    "EXPORTERS",
+    "LAUNCHERS",
+    "Exporter",
+    "Launch",
+    "Launcher",
+    "Node",
+    "Part",
+    "Program",
+    "nodes_in_order",
+    "startable",
+    "target",
+]

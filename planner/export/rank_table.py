@@ -7,11 +7,11 @@ import io
 from dataclasses import asdict, fields
 from typing import Any
 
-from planner.export.base import Exporter
+from planner.export.base import Exporter, Part
 from planner.specs.plan import PlanFile
 
 
-def _text(file: PlanFile) -> str:
+def _parts(file: PlanFile) -> tuple[Part, ...]:
     from planner.placement import Rank, place
 
     out = io.StringIO()
@@ -20,7 +20,7 @@ def _text(file: PlanFile) -> str:
     writer.writerow(names)
     placed = place(file.plan, file.cluster, file.model, file.job)
     writer.writerows([getattr(rank, name) for name in names] for rank in placed.ranks)
-    return out.getvalue()
+    return (Part(name="rank_table.csv", text=out.getvalue()),)
 
 
 def _document(file: PlanFile) -> dict[str, Any]:
@@ -31,5 +31,5 @@ def _document(file: PlanFile) -> dict[str, Any]:
 
 
 RANK_TABLE = Exporter(
-    name="rank-table", summary="CSV: rank, node, device, and its part in the plan", text=_text, document=_document
+    name="rank-table", summary="CSV: rank, node, device, and its part in the plan", parts=_parts, document=_document
 )

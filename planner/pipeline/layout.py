@@ -117,6 +117,9 @@ def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], name: str, m
     elif layout.pp * layout.vpp > model.num_layers:
         chunks = f"pp={layout.pp} times vpp={layout.vpp}"
         problems.append(_problem(f"{chunks} is more than the {model.num_layers} layers; each chunk needs one"))
+    if layout.chunk_layers and sum(map(sum, layout.chunk_layers)) != model.num_layers:
+        held = sum(map(sum, layout.chunk_layers))
+        problems.append(_problem(f"the stages hold {held} layers, and {model.name} has {model.num_layers}"))
     if name not in {listed.name for listed in SCHEDULES}:
         known = ", ".join(listed.name for listed in SCHEDULES)
         problems.append(_problem(f"schedule={name} is not known; use one of {known}"))
@@ -132,9 +135,7 @@ def _stages(
     layout: Layout, strategy: Strategy, replicas: int, cluster: Cluster, model: Model, framework: Framework
 ) -> tuple[Stage, ...]:
     """Cut the layers as the framework does by itself, chunks as evenly as they go, and fill the groups in order."""
-    number = layout.pp * layout.vpp
-    sizes = stage_layers(framework, model, number) if layout.vpp == 1 else equal_split(model.num_layers, number)
-    chunks = _chunks(sizes)
+    chunks = _chunks(_sizes(layout, model, framework))
     free = [group.num_devices for group in cluster.groups]
     names = [group.name for group in cluster.groups]
     needed = replicas * strategy.num_devices
@@ -153,10 +154,25 @@ def _stages(
                 later_chunks=tuple(later),
                 strategy=strategy,
                 recompute={"selective": framework.selective, "op": "op"}.get(layout.recompute or "", "none"),
-                num_recomputed=held if layout.recompute == "full" else 0,
+                num_recomputed=_recomputed(layout, held),
             )
         )
     return tuple(stages)
+
+
+def _sizes(layout: Layout, model: Model, framework: Framework) -> Sequence[int]:
+    """Return the layers of every chunk, in the order of the layers."""
+    if layout.chunk_layers:
+        return [stage[chunk] for chunk in range(layout.vpp) for stage in layout.chunk_layers]
+    number = layout.pp * layout.vpp
+    return stage_layers(framework, model, number) if layout.vpp == 1 else equal_split(model.num_layers, number)
+
+
+def _recomputed(layout: Layout, held: int) -> int:
+    """Return how many of the `held` layers of a stage are fully recomputed."""
+    return min(held, held if layout.recompute_layers is None else layout.recompute_layers) * (
+        layout.recompute == "full"
+    )
 
 
 def _chunks(sizes: Sequence[int]) -> list[tuple[int, int]]:

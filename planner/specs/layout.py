@@ -57,6 +57,10 @@ class Layout:
     recompute: str | None = None
     schedule: str | None = None
     framework: str | None = None
+    chunk_layers: tuple[tuple[int, ...], ...] = ()
+    """Layers of every chunk of every stage; empty: as the framework cuts them by itself."""
+    recompute_layers: int | None = None
+    """Layers of each stage that are fully recomputed; None: all of them where `recompute` is ``full``, else none."""
     others: tuple[tuple[str, int], ...] = ()
     """(axis, degree) of axes that have no field here."""
 

@@ -1,0 +1,8 @@
+"""Launch configurations of training frameworks, one kind a package: read, held to the framework's rules, understood."""
+
+from planner.configurations.base import Complaint, Form, Rule, Setup
+from planner.configurations.forms.megatron import MEGATRON
+
+FORMS: tuple[Form, ...] = (MEGATRON,)
+
+__all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

@@ -1,0 +1,47 @@
+"""Configurations through their form: recognised, read, held to its rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from planner.configurations.base import Form, Rule
+from planner.domain.configuration import Configuration, Finding
+
+
+def recognise(forms: Sequence[Form], text: str, name: str) -> Form | None:
+    """Return the form of a text, by what is in it and by its file's name; None if it is of no known kind."""
+    return next((form for form in forms if form.recognises(text, name)), None)
+
+
+def broken(form: Form, configuration: Configuration) -> tuple[Finding, ...]:
+    """Return what reading found and what breaks the rules of the configuration's form, in the order of the text."""
+    found = [*configuration.findings]
+    for rule in form.rules:
+        if applies(rule, configuration.version):
+            found += _findings(rule, configuration)
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.spot.line, one.spot.column, one.code)))
+
+
+def applies(rule: Rule, version: str) -> bool:
+    """Return whether a rule holds for a version of its framework; for the newest where none is given."""
+    if not version:
+        return not rule.until
+    at = numbers(version)
+    return (not rule.since or at >= numbers(rule.since)) and (not rule.until or at < numbers(rule.until))
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, by which versions are compared."""
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version))
+
+
+def _findings(rule: Rule, configuration: Configuration) -> Iterator[Finding]:
+    for key, message in rule.check(configuration):
+        yield Finding(
+            code=rule.code,
+            severity=rule.severity,
+            spot=configuration.spot(key),
+            key=configuration.name(key),
+            message=message,
+        )

@@ -1,0 +1,1 @@
+"""Kinds of launch configurations, one a package."""

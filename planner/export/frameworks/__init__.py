@@ -1,0 +1,1 @@
+"""Training frameworks that plans are written for, one a file."""

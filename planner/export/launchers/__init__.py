@@ -1,0 +1,1 @@
+"""What starts the ranks of a plan on its nodes, one a file."""
