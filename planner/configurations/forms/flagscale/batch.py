@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint, Rule
-from planner.configurations.forms.flagscale.meshes import ARGUMENTS, MESHES, meshes
+from planner.configurations.forms.flagscale.meshes import ARGUMENTS, meshes
 from planner.domain.configuration import Configuration
 
 
@@ -34,13 +34,6 @@ def _whole(configuration: Configuration) -> Iterator[Complaint]:
         yield "global_batch_size", f"is {total}, which {at_once} does not divide; write {near}"
 
 
-def _order(configuration: Configuration) -> Iterator[Complaint]:
-    found = meshes(configuration)
-    dp = configuration.number("data_parallel_size")
-    if found and dp and dp != found[0].dp:
-        yield "data_parallel_size", f"is replaced by dp {found[0].dp} of the first mesh of {MESHES}; remove it"
-
-
 RULES = (
     Rule(
         code="FS301",
@@ -57,16 +50,6 @@ RULES = (
         why="All meshes run the same number of micro-batches.",
         source=ARGUMENTS,
         check=_whole,
-    ),
-    Rule(
-        code="FS303",
-        name="The data degree is that of the first mesh",
-        summary="data_parallel_size is not written beside meshes",
-        why="Whatever is written, the data are loaded for dp of the first mesh.",
-        source=ARGUMENTS,
-        check=_order,
-        severity="warning",
-        caught=False,
     ),
 )
 """In the order of their codes."""

@@ -61,6 +61,8 @@ OTHERS = (
     "recompute_num_layers_per_stage_micro_batch",
     "num_distributed_optimizer_instances",
 )
+NO_SLIPS = ("no_position_embedding",)
+"""Arguments that only look like a slip of another."""
 KNOWN = (*NUMBERS, *LISTS, *OTHERS)
 DEFAULTS: Mapping[str, Any] = {
     "tensor_model_parallel_size": 1,
@@ -155,7 +157,7 @@ def _judged(key: str, setting: Setting, before: Setting | None) -> Iterator[Find
         return Finding(code=code, severity=severity, spot=setting.spot, key=setting.name, message=message)
 
     near = get_close_matches(key, KNOWN, n=1, cutoff=_NEAR)
-    if key not in KNOWN and near:
+    if key not in (*KNOWN, *NO_SLIPS) and near:
         yield found(UNKNOWN, WARNING, f"{key} is no argument that is known; did you mean {near[0]}?")
     value = setting.value
     if key in NUMBERS and not _whole(value):
