@@ -1,8 +1,9 @@
 """Launch configurations of training frameworks, one kind a package: read, held to the framework's rules, understood."""
 
 from planner.configurations.base import Complaint, Form, Rule, Setup
+from planner.configurations.forms.bridge import BRIDGE
 from planner.configurations.forms.flagscale import FLAGSCALE
 
-FORMS: tuple[Form, ...] = (FLAGSCALE,)
+FORMS: tuple[Form, ...] = (BRIDGE, FLAGSCALE)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

@@ -35,7 +35,7 @@ def hugging_face(configuration: Configuration) -> dict[str, Any] | None:
     if vocabulary := configuration.number("vocab_size"):
         found["vocab_size"] = vocabulary
     if found["model_type"] in {"llama", "qwen3"}:
-        biased = not configuration.on("disable_bias_linear")
+        biased = bool(configuration.get("add_bias_linear", not configuration.on("disable_bias_linear")))
         found |= {"attention_bias": biased} | ({"mlp_bias": biased} if found["model_type"] == "llama" else {})
     return found
 
