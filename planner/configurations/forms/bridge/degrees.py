@@ -34,26 +34,40 @@ def replicas(configuration: Configuration) -> int:
     return ranks // each if each and ranks % each == 0 else 0
 
 
+def blamed(configuration: Configuration, *keys: str) -> str:
+    """Return the first of `keys` that is written, else the recipe, which says what is not."""
+    return next((key for key in keys if key in configuration), "recipe")
+
+
 def _ranks(configuration: Configuration) -> Iterator[Complaint]:
     each, ranks = width(configuration), world(configuration)
     if each and ranks and ranks % each:
         degrees = " x ".join(f"{name} {configuration.number(key)}" for name, key in (("tp", TP), ("pp", PP), ("cp", CP)))
-        key = next((key for key in (PP, TP, CP) if key in configuration), PP)
-        yield key, f"gives {degrees} = {each}, which does not divide {ranks} ranks; change one of the degrees"
+        key = blamed(configuration, PP, TP, CP)
+        yield key, f"{degrees} = {each} does not divide {ranks} ranks; change one of the degrees"
 
 
 def _expert_ranks(configuration: Configuration) -> Iterator[Complaint]:
+    yield from _dividing(configuration, configuration.number(ETP, 1) or 1, "1")
+
+
+def _inherited_ranks(configuration: Configuration) -> Iterator[Complaint]:
+    yield from _dividing(configuration, configuration.number(ETP) or configuration.number(TP), "tp")
+
+
+def _dividing(configuration: Configuration, etp: int, usual: str) -> Iterator[Complaint]:
+    """Yield what is wrong with the ranks of experts, whose tensor degree is `usual` where it is not written."""
     ep, pp, ranks = configuration.number(EP), configuration.number(PP), world(configuration)
     written = configuration.number(ETP)
-    etp = written or configuration.number(TP)
     if not (ep > 1 and pp and etp and ranks) or ranks % (etp * ep * pp) == 0:
         return
-    inherited = "" if written else f" (etp is tp, {etp}, where it is not written)"
+    inherited = "" if written else f" (etp is {usual} where it is not written)"
     fits = max((size for size in range(1, ep + 1) if ranks % (etp * pp * size) == 0), default=0)
-    remedies = [] if written == 1 else ["model.expert_tensor_parallel_size=1"] if ranks % (ep * pp) == 0 else []
+    remedies = [] if etp == 1 else ["model.expert_tensor_parallel_size=1"] if ranks % (ep * pp) == 0 else []
     remedies += [f"model.expert_model_parallel_size={fits}"] if fits else []
     remedy = f"; write {' or '.join(remedies)}" if remedies else "; change a degree or the ranks"
-    yield EP, f"is {ep}: etp {etp} x ep {ep} x pp {pp} = {etp * ep * pp} does not divide {ranks} ranks{inherited}{remedy}"
+    product = f"etp {etp} x ep {ep} x pp {pp} = {etp * ep * pp}"
+    yield blamed(configuration, EP, ETP, PP, TP), f"{product} does not divide {ranks} ranks{inherited}{remedy}"
 
 
 def _experts(configuration: Configuration) -> Iterator[Complaint]:
@@ -65,7 +79,8 @@ def _experts(configuration: Configuration) -> Iterator[Complaint]:
 def _sequence_parallel_experts(configuration: Configuration) -> Iterator[Complaint]:
     tp, experts = configuration.number(TP), configuration.number("num_experts")
     if experts and tp > 1 and configuration.get("sequence_parallel") is False:
-        yield "sequence_parallel", f"is false with tp {tp} and experts, which train only with it; write true"
+        key = blamed(configuration, "sequence_parallel", TP)
+        yield key, f"tp {tp} trains experts only with sequence parallelism; write model.sequence_parallel=true"
 
 
 def _batch(configuration: Configuration) -> Iterator[Complaint]:
@@ -119,11 +134,21 @@ RULES = (
     Rule(
         code="MB102",
         name="Expert degrees divide the ranks",
-        summary="world % (etp ep pp) = 0, where etp is tp unless it is written",
-        why="Experts have groups of their own. The tensor degree of experts is silently that of everything else, so that"
-        " tp 4 and ep 4 need 16 ranks; write model.expert_tensor_parallel_size=1.",
-        source=CORE + "; NVIDIA-NeMo/Megatron-Bridge issue 546; NVIDIA-NeMo/Speech issue 14838",
+        summary="world % (etp ep pp) = 0, where etp is 1 unless it is written",
+        why="Experts have groups of their own. Megatron-Core takes tp for an etp that is not written; Bridge takes 1.",
+        source=CORE + "; Megatron-Bridge, src/megatron/bridge/models/transformer_config.py at 067f987",
         check=_expert_ranks,
+        since="0.7",
+    ),
+    Rule(
+        code="MB103",
+        name="Expert degrees divide the ranks, with the tensor degree of all",
+        summary="world % (etp ep pp) = 0, where etp is tp unless it is written",
+        why="The tensor degree of experts is silently that of everything else, so that tp 4 and ep 4 need 16 ranks;"
+        " write model.expert_tensor_parallel_size=1. Bridge 0.7 takes 1 by itself; which version began to is not known.",
+        source="NVIDIA-NeMo/Megatron-Bridge issue 546; NVIDIA-NeMo/Speech issue 14838",
+        check=_inherited_ranks,
+        until="0.7",
     ),
     Rule(
         code="MB301",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint, Rule
-from planner.configurations.forms.bridge.degrees import CORE, PP
+from planner.configurations.forms.bridge.degrees import CORE, PP, blamed
 from planner.configurations.pipeline_layout import expanded
 from planner.domain.configuration import WARNING, Configuration
 
 VPP, LAYOUT = "num_virtual_stages_per_pipeline_rank", "pipeline_model_parallel_layout"
 ENDS = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
+VIRTUAL = "model.virtual_pipeline_model_parallel_size"
 COUNTED = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 
 
@@ -43,13 +44,13 @@ def _divide(configuration: Configuration) -> Iterator[Complaint]:
     layers, pp = configuration.number("num_layers"), configuration.number(PP)
     if not (layers and pp) or isinstance(configuration.get(LAYOUT), str) or stage_layers(configuration):
         return
-    key = next((key for key in (*ENDS, PP) if key in configuration), PP)
+    key = blamed(configuration, *ENDS, PP)
     few, more = divmod(layers, pp)
     shares = [few + (index < more) for index in range(pp)]
     flags = " with embedding or loss counted" if any(map(configuration.on, COUNTED)) else ""
     layout = "E" + "|".join("t" * share for share in shares) + "L"
     hint = f"model.{LAYOUT}={layout}" if len(layout) <= 60 else f"model.{LAYOUT} with {shares[0]} or {few} layers a stage"
-    yield key, f"leaves {layers} layers that do not divide over {pp} stages{flags}; write {hint}"
+    yield key, f"{layers} layers do not divide over {pp} stages{flags}; write {hint}"
 
 
 def _chunks(configuration: Configuration) -> Iterator[Complaint]:
@@ -58,13 +59,15 @@ def _chunks(configuration: Configuration) -> Iterator[Complaint]:
     wrong = next((count for count in held if vpp > 1 and count % vpp), None)
     if wrong is not None:
         fits = [size for size in range(2, min(held) + 1) if all(count % size == 0 for count in held)]
-        remedy = f"write one of {', '.join(map(str, fits))}" if fits else "remove it, or write a layout"
-        yield VPP, f"is {vpp}, and the {wrong} layers of a stage do not divide into {vpp} chunks; {remedy}"
+        remedy = f"write {VIRTUAL} with one of {', '.join(map(str, fits))}" if fits else "remove it, or write a layout"
+        key = blamed(configuration, VPP, PP)
+        yield key, f"the {wrong} layers of a stage do not divide into {vpp} chunks (vpp); {remedy}"
 
 
 def _single(configuration: Configuration) -> Iterator[Complaint]:
     if configuration.number(VPP) > 1 and configuration.number(PP) == 1:
-        yield VPP, f"is {configuration.number(VPP)} with one pipeline stage, which has no chunks; write null"
+        key = blamed(configuration, VPP, PP)
+        yield key, f"vpp {configuration.number(VPP)} needs more than one pipeline stage; write {VIRTUAL}=null"
 
 
 def _layout(configuration: Configuration) -> Iterator[Complaint]:
