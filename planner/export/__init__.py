@@ -9,11 +9,13 @@ from planner.errors import SpecError
 from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
 from planner.export.frameworks.bridge import BRIDGE
 from planner.export.frameworks.flagscale import FLAGSCALE
+from planner.export.frameworks.galvatron import GALVATRON
+from planner.export.frameworks.hetu import HETU
 from planner.export.hostfile import HOSTFILE
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE, BRIDGE, FLAGSCALE)
+EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE, BRIDGE, FLAGSCALE, HETU, GALVATRON)
 LAUNCHERS: tuple[Launcher, ...] = ()
 
 Target = TypeVar("Target", bound=Exporter | Launcher)
