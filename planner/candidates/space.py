@@ -259,7 +259,10 @@ def find_space(
     choices, rejections = find_choices(cluster, model, job, splits=splits)
     if not choices:
         splits_asked = any(constraint.subject == "split" for constraint in job.constraints)
-        hint = "; splits of 1, 2, 4 and 8 are searched, above 1 on several groups, with --for only where the framework divides them" * splits_asked
+        hint = (
+            "; splits of 1, 2, 4 and 8 are searched, above 1 on several groups, if the framework of --for can"
+            * splits_asked
+        )
         raise NoFeasiblePlan(f"no degree of parallelism is legal on any group{hint}", rejections)
     return Space(
         cluster=cluster,

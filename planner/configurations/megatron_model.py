@@ -41,7 +41,7 @@ def hugging_face(configuration: Configuration) -> dict[str, Any] | None:
 
 
 def _width(configuration: Configuration, hidden: int) -> int:
-    """Return the width of the feed-forward block that Megatron takes by itself; FlagScale's has a multiple and a factor."""
+    """Return the width of the feed-forward block that Megatron takes by itself; FlagScale may round it up."""
     if not configuration.on("swiglu"):
         return 4 * hidden
     if multiple := configuration.number("multiple_of"):

@@ -1,8 +1,8 @@
 """Pipeline layouts of Megatron-Core: which layers each stage holds, as in ``Et*6|t*10|t*10|t*6L``.
 
-Grammar (megatron/core/transformer/pipeline_parallel_layer_layout.py, core 0.13 on): ``E`` embedding, ``t`` decoder layer,
-``m`` multi-token prediction, ``L`` loss; ``|`` parts stages, ``x*n`` and ``(...)*n`` repeat, commas mean nothing. Stage i
-is chunk i // pp of rank i % pp.
+Grammar (megatron/core/transformer/pipeline_parallel_layer_layout.py, core 0.13 on): ``E`` embedding, ``t`` decoder
+layer, ``m`` multi-token prediction, ``L`` loss; ``|`` parts stages, ``x*n`` and ``(...)*n`` repeat, commas are for the
+eye. Stage i is chunk i // pp of rank i % pp.
 """
 
 from __future__ import annotations

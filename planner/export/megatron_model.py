@@ -70,7 +70,9 @@ def _positions(spec: Mapping[str, Any], *, learned: bool) -> dict[str, Any]:
 def model_reasons(model: Model) -> list[str]:
     """Return why arguments of Megatron-LM cannot build `model`; none if they can."""
     if model.family not in FAMILIES:
-        return [f"arguments of Megatron-LM build {', '.join(FAMILIES)}, and {model.name} is of the family {model.family}"]
+        return [
+            f"arguments of Megatron-LM build {', '.join(FAMILIES)}, and {model.name} is of the family {model.family}"
+        ]
     spec: dict[str, Any] = dict(model.spec)
     reasons = []
     if spec["attention_bias"] and not spec["mlp_bias"] and model.family != "qwen2":

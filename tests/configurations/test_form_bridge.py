@@ -43,7 +43,7 @@ def test_a_command_and_a_list_are_recognised() -> None:
 
 
 def test_a_known_recipe_fills_in_what_is_not_written() -> None:
-    """tp 4 and pp 4 with 5 chunks are the recipe's, cp is the option's, the batch the override's, which wins."""
+    """The tp 4 and pp 4 with 5 chunks are the recipe's, cp is the option's, the batch the override's, which wins."""
     configuration = read(SOUND)
     assert set(found(SOUND)) == {"MB003"}
     assert "-gb" not in configuration.name("global_batch_size")
@@ -162,7 +162,7 @@ def test_published_tensor_degree_of_experts(words: tuple[str, ...], version: str
 
 
 def test_published_experts_beyond_the_ranks() -> None:
-    """tp 2, pp 2, ep 8, etp 1 on 8 devices: 16 > 8, and ep 4 works (THUDM/slime pull request 2077)."""
+    """With tp 2, pp 2, ep 8, etp 1 on 8 devices: 16 > 8, and ep 4 works (THUDM/slime pull request 2077)."""
     words = ("-tp 2", "-pp 2", "-cp 1", "model.sequence_parallel=true", "model.expert_tensor_parallel_size=1")
     finding = found(command("qwen3_30b_a3b_pretrain_config", *words, "-ep 8", world=8))["MB102"]
     assert "etp 1 x ep 8 x pp 2 = 16 does not divide 8 ranks" in finding.message

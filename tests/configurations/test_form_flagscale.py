@@ -89,7 +89,7 @@ def test_the_sound_one_is_recognised_and_sound() -> None:
 
 
 def test_it_means_one_pipeline_of_unlike_stages() -> None:
-    """dp 4 and 2 are two replicas, whose first stage divides micro-batches of 2."""
+    """Data degrees 4 and 2 are two replicas, whose first stage divides micro-batches of 2."""
     meant = FORM.setup(read(SOUND))
     layout = meant.layout
     assert (meant.world, meant.precision) == (16, "bf16")

@@ -78,8 +78,8 @@ def test_what_is_written_is_read_again(seed: int) -> None:
     assert file is not None
     try:
         (part,) = parts(target("megatron-bridge"), file)
-    except CannotExpress as refused:
-        assert "order" in str(refused)
+    except CannotExpress:
+        assert file.plan.zero_stage > 1
         return
     configuration = FORM.read(part.text, "overrides.txt")
     world = Setting(name="ranks", value=file.plan.num_devices, spot=Spot("overrides.txt"))

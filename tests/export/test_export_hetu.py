@@ -29,9 +29,7 @@ def stage(group: str, layers: tuple[int, int], tp: int, **more: Any) -> Stage:
 
 
 def pipelines(*stages: Stage, dp: int = 1, number: int = 4) -> Plan:
-    return Plan(
-        stages=stages, schedule="1f1b", num_replicas=dp, micro_batch=2, num_microbatches=number, zero_stage=1
-    )
+    return Plan(stages=stages, schedule="1f1b", num_replicas=dp, micro_batch=2, num_microbatches=number, zero_stage=1)
 
 
 def written(plan: Plan, layers: int = 6) -> PlanFile:
@@ -161,7 +159,7 @@ def _galvatron_holds(file: PlanFile) -> None:
         at_once = found["global_bsz"] // found["chunks"]
         assert at_once * found["chunks"] == found["global_bsz"]
         assert at_once % (each // tp // cp) == 0
-    smallest = min(min(rows["tp_sizes_enc"]), found["vtp"])
+    smallest = min(*rows["tp_sizes_enc"], found["vtp"])
     assert found["global_bsz"] % (each // smallest) == 0
     assert sum(rows["checkpoint"]) == sum(one.num_recomputed for one in plan.stages)
 
@@ -183,7 +181,7 @@ def test_every_file_for_galvatron_holds_together() -> None:
 
 
 def test_stages_may_differ_in_how_they_use_equally_many_ranks() -> None:
-    """tp 4 with dp 1, then tp 2 with dp 2."""
+    """First tp 2 with dp 2, then tp 4 with dp 1."""
     plan = replace(
         pipelines(stage("fast", (0, 3), 2, split=2), stage("slow", (4, 5), 4), stage("slow", (4, 5), 2, split=2)),
         zero_stage=0,

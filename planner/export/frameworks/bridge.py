@@ -1,7 +1,7 @@
 """Megatron-Bridge: the plan as overrides of the recipe that brings no model of its own, so that nothing is left to it.
 
-Fields are those of ConfigContainer (NVIDIA-NeMo/Megatron-Bridge at 067f987, 2026-08-22), whose ``model`` is Megatron-Core's
-TransformerConfig. Every value is one that a shell leaves as it is.
+Fields are those of ConfigContainer (NVIDIA-NeMo/Megatron-Bridge at 067f987, 2026-08-22), whose ``model`` is
+Megatron-Core's TransformerConfig. Every value is one that a shell leaves as it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FlagScale: a fork of Megatron-LM whose stages may run on unlike devices, with tensor and data degrees of their own.
 
-Keys and what they mean are those of ``flagscale/train/arguments.py``, ``flagscale/train/hetero/parallel_context.py`` and
-``flagscale/runner`` at da4935e (November 2025).
+Keys and what they mean are those of ``flagscale/train/arguments.py``, ``flagscale/train/hetero/parallel_context.py``
+and ``flagscale/runner`` at da4935e (November 2025).
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ def _reasons(file: PlanFile, *, hetero: bool) -> list[str]:
         ends = f"tp {first.strategy.degree('tp')} and {last.strategy.degree('tp')}"
         reasons.append(f"tied embeddings between ends with {ends}; both ends need the same")
     if hetero and file.model.tied and max(first.split, last.split) % min(first.split, last.split):
-        reasons.append(f"tied embeddings between ends split {first.split} and {last.split} ways; one must divide the other")
+        reasons.append(
+            f"tied embeddings between ends split {first.split} and {last.split} ways; one must divide the other"
+        )
     return reasons
 
 

@@ -1,8 +1,8 @@
 """Hetu v2: a JSON that gives every weight of every layer the ranks of each pipeline, which may be unlike.
 
-The form is that of ``python/hetu/models/llama/generate_llama_hetero_4d_config.py`` of PKU-DAIR/Hetu at 9e47240 (2025-07-18),
-as ``python/hetu/utils/parallel/read_ds.py`` reads it. Every leaf has, for each pipeline, into how many parts its weight is
-cut (``split``), how many pipelines hold it (``dup``), and on which ranks.
+The form is that of ``python/hetu/models/llama/generate_llama_hetero_4d_config.py`` of PKU-DAIR/Hetu at 9e47240
+(2025-07-18), as ``python/hetu/utils/parallel/read_ds.py`` reads it. Every leaf has, for each pipeline, into how many
+parts its weight is cut (``split``), how many pipelines hold it (``dup``), and on which ranks.
 """
 
 from __future__ import annotations

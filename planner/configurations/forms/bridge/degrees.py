@@ -1,7 +1,7 @@
 """Degrees, ranks, batch, sequence and experts of a Bridge recipe (MB1, MB3, MB4, MB5).
 
-These are the rules of Megatron-Core and of Bridge's ConfigContainer under Bridge's names. What neither the overrides nor
-a known recipe say is not judged.
+These are the rules of Megatron-Core and of Bridge's ConfigContainer under Bridge's names. What neither the overrides
+nor a known recipe say is not judged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def blamed(configuration: Configuration, *keys: str) -> str:
 def _ranks(configuration: Configuration) -> Iterator[Complaint]:
     each, ranks = width(configuration), world(configuration)
     if each and ranks and ranks % each:
-        degrees = " x ".join(f"{name} {configuration.number(key)}" for name, key in (("tp", TP), ("pp", PP), ("cp", CP)))
+        degrees = " x ".join(
+            f"{name} {configuration.number(key)}" for name, key in (("tp", TP), ("pp", PP), ("cp", CP))
+        )
         key = blamed(configuration, PP, TP, CP)
         yield key, f"{degrees} = {each} does not divide {ranks} ranks; change one of the degrees"
 
@@ -135,7 +137,7 @@ RULES = (
         code="MB102",
         name="Expert degrees divide the ranks",
         summary="world % (etp ep pp) = 0, where etp is 1 unless it is written",
-        why="Experts have groups of their own. Megatron-Core takes tp for an etp that is not written; Bridge takes 1.",
+        why="Experts have groups of their own. Megatron-Core takes tp for an etp that is not written, Bridge 1.",
         source=CORE + "; Megatron-Bridge, src/megatron/bridge/models/transformer_config.py at 067f987",
         check=_expert_ranks,
         since="0.7",
@@ -145,7 +147,7 @@ RULES = (
         name="Expert degrees divide the ranks, with the tensor degree of all",
         summary="world % (etp ep pp) = 0, where etp is tp unless it is written",
         why="The tensor degree of experts is silently that of everything else, so that tp 4 and ep 4 need 16 ranks;"
-        " write model.expert_tensor_parallel_size=1. Bridge 0.7 takes 1 by itself; which version began to is not known.",
+        " write model.expert_tensor_parallel_size=1. Bridge 0.7 takes 1 by itself; when that began is not known.",
         source="NVIDIA-NeMo/Megatron-Bridge issue 546; NVIDIA-NeMo/Speech issue 14838",
         check=_inherited_ranks,
         until="0.7",

@@ -49,7 +49,9 @@ def _divide(configuration: Configuration) -> Iterator[Complaint]:
     shares = [few + (index < more) for index in range(pp)]
     flags = " with embedding or loss counted" if any(map(configuration.on, COUNTED)) else ""
     layout = "E" + "|".join("t" * share for share in shares) + "L"
-    hint = f"model.{LAYOUT}={layout}" if len(layout) <= 60 else f"model.{LAYOUT} with {shares[0]} or {few} layers a stage"
+    hint = (
+        f"model.{LAYOUT}={layout}" if len(layout) <= 60 else f"model.{LAYOUT} with {shares[0]} or {few} layers a stage"
+    )
     yield key, f"{layers} layers do not divide over {pp} stages{flags}; write {hint}"
 
 
@@ -146,7 +148,7 @@ RULES = (
         code="MB202",
         name="Layers of a stage divide into chunks",
         summary="layers of each stage % virtual_pipeline_model_parallel_size = 0",
-        why="A benchmark recipe of 40 layers with pp 2 took vpp 12 over from one of 48 layers, and died before its first"
+        why="A benchmark recipe of 40 layers with pp 2 took vpp 12 over from one of 48, and died before the first"
         " step.",
         source=CORE + "; NVIDIA-NeMo/Megatron-Bridge pull request 5893",
         check=_chunks,

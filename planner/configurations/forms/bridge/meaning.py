@@ -85,5 +85,3 @@ def _recompute_layers(configuration: Configuration, vpp: int) -> int | None:
     """Return how many layers a stage recomputes; a number of layers is one for each chunk."""
     block = configuration.get("recompute_granularity") == "full" and configuration.get("recompute_method") == "block"
     return configuration.number("recompute_num_layers") * vpp if block else None
-
-

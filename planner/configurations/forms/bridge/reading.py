@@ -158,7 +158,11 @@ def _keep(key: str, name: str, text: str, word: _Word, reading: _Reading) -> Any
     if "$" in text:
         reading.notes.append(f"{word.spot}: {name} is left open, for {text} is set elsewhere")
         value = None
-    elif key in COUNTS and value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+    elif (
+        key in COUNTS
+        and value is not None
+        and not (isinstance(value, int) and not isinstance(value, bool) and value > 0)
+    ):
         reading.find(BAD_VALUE, ERROR, word, name, f"{name} should be a whole number from 1 on, not {text[:40]!r}")
         value = None
     elif key in SWITCHES and value is not None and not isinstance(value, bool):

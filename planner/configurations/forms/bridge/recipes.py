@@ -68,7 +68,10 @@ VANILLA = "vanilla_gpt_pretrain_config"
 RECIPES: Mapping[str, Values] = {
     VANILLA: {
         **_degrees(1, 1, None, 1, sp=False),
-        **{"global_batch_size": 32, "micro_batch_size": 2, "seq_length": 1024, "use_distributed_optimizer": False},
+        "global_batch_size": 32,
+        "micro_batch_size": 2,
+        "seq_length": 1024,
+        "use_distributed_optimizer": False,
     },
     "llama3_8b_pretrain_2gpu_h100_bf16_config": {**_degrees(1, 1, None, 2, sp=False), **_batch(512, 8192), **_SHARDED},
     "llama3_70b_pretrain_32gpu_h100_bf16_config": {**_degrees(4, 4, 5, 2, sp=True), **_batch(512, 8192), **_SHARDED},
@@ -85,7 +88,9 @@ RECIPES: Mapping[str, Values] = {
     },
     "qwen3_235b_a22b_pretrain_256gpu_h100_bf16_config": {
         **_degrees(4, 16, None, 2, 8, sp=True),
-        **{"micro_batch_size": 1, "seq_length": 4096, "expert_tensor_parallel_size": 1},
+        "micro_batch_size": 1,
+        "seq_length": 4096,
+        "expert_tensor_parallel_size": 1,
         **_ENDS,
     },
 }

@@ -23,7 +23,10 @@ def _split(configuration: Configuration) -> Iterator[Complaint]:
     if not hetero(configuration) or not found:
         return
     if layers and sum(found) != layers:
-        yield SPLIT, f"adds up to {sum(found)} layers, and the model has {layers}; change the entries by {layers - sum(found)}"
+        yield (
+            SPLIT,
+            f"adds up to {sum(found)} layers, and the model has {layers}; change the entries by {layers - sum(found)}",
+        )
     if pp and len(found) != pp:
         yield SPLIT, f"has {len(found)} entries for {pp} stages; write one number of layers for each stage"
 
@@ -97,7 +100,10 @@ def _sequence(configuration: Configuration) -> Iterator[Complaint]:
     length = configuration.number("seq_length")
     for index, mesh in enumerate(meshes(configuration)):
         if length and configuration.on("sequence_parallel") and length % mesh.tp:
-            yield "seq_length", f"is {length}, which tp {mesh.tp} of mesh {index} does not cut evenly; choose a multiple"
+            yield (
+                "seq_length",
+                f"is {length}, which tp {mesh.tp} of mesh {index} does not cut evenly; choose a multiple",
+            )
 
 
 RULES = (

@@ -80,7 +80,9 @@ def _plain(configuration: Configuration) -> Layout:
     return Layout(
         tp=tp,
         pp=pp,
-        vpp=layers // pp // chunk if chunk and layers else configuration.number("num_virtual_stages_per_pipeline_rank", 1),
+        vpp=layers // pp // chunk
+        if chunk and layers
+        else configuration.number("num_virtual_stages_per_pipeline_rank", 1),
         dp=world // (tp * pp * cp) or None,
         cp=cp,
         ep=configuration.number("expert_model_parallel_size", 1),
@@ -121,7 +123,9 @@ def _by_stage(configuration: Configuration) -> tuple[int, ...]:
         on = set(switches[index]) if switches else {1}
         held = set(counts[index]) if counts else {usual}
         if len(on) > 1 or len(held) > 1:
-            message = f"changes the recompute of stage {index} within a step, which no plan does; write one value a stage"
+            message = (
+                f"changes the recompute of stage {index} within a step, which no plan does; write one value a stage"
+            )
             raise SpecError.of(str(configuration.spot(GRANULARITY, COUNT)), message)
         found.append(held.pop() if on == {1} else 0)
     return tuple(found)

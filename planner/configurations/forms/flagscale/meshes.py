@@ -133,10 +133,14 @@ def _experts(configuration: Configuration) -> Iterator[Complaint]:
         yield "expert_tensor_parallel_size_per_process_mesh", message
         return
     for index, mesh in enumerate(found):
-        etp = listed[index] if isinstance(listed, list) else configuration.number("expert_tensor_parallel_size", mesh.tp)
+        etp = (
+            listed[index] if isinstance(listed, list) else configuration.number("expert_tensor_parallel_size", mesh.tp)
+        )
         experts = etp * mesh.ep * mesh.pp
         if experts and mesh.ranks % experts:
-            message = f"gives mesh {index} {mesh.ranks} ranks, which etp {etp} x ep {mesh.ep} x pp {mesh.pp} = {experts}"
+            message = (
+                f"gives mesh {index} {mesh.ranks} ranks, which etp {etp} x ep {mesh.ep} x pp {mesh.pp} = {experts}"
+            )
             yield MESHES, f"{message} does not divide; etp is tp where it is not written"
 
 

@@ -73,7 +73,9 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """What Megatron's parser takes."""
 UNKNOWN, BAD_VALUE, REPEATED = "FS001", "FS002", "FS003"
-VARIABLES = re.compile(r"[A-Z]+(_RT)?_VISIBLE_DEVICES|CUDA_DEVICE_MAX_CONNECTIONS|NCCL_(?!.*(TOKEN|KEY|SECRET))\w+|NVTE_\w+")
+VARIABLES = re.compile(
+    r"[A-Z]+(_RT)?_VISIBLE_DEVICES|CUDA_DEVICE_MAX_CONNECTIONS|NCCL_(?!.*(TOKEN|KEY|SECRET))\w+|NVTE_\w+"
+)
 """Variables that are kept; others may be secrets."""
 _NEAR = 0.86
 """[-] likeness from which a key is taken for a slip of the pen."""

@@ -15,7 +15,9 @@ GRANULARITY = "recompute_granularity_per_stage_micro_batch"
 METHOD = "recompute_method_per_stage_micro_batch"
 COUNT = "recompute_num_layers_per_stage_micro_batch"
 LISTS = (GRANULARITY, METHOD, COUNT)
-BLOCK_SOURCE = "FlagScale, flagscale/backends/Megatron-LM/megatron/core/transformer/transformer_block.py.patch at da4935e"
+BLOCK_SOURCE = (
+    "FlagScale, flagscale/backends/Megatron-LM/megatron/core/transformer/transformer_block.py.patch at da4935e"
+)
 
 
 def stages(configuration: Configuration, key: str) -> list[list[int]]:
@@ -92,7 +94,7 @@ RULES = (
     Rule(
         code="FS602",
         name="Lists of recompute speak of every stage and micro-batch",
-        summary="stages add up to pipeline_model_parallel_size, micro-batches to global_batch_size / (micro_batch_size dp)",
+        summary="stages add up to pp, micro-batches to global_batch_size / (micro_batch_size dp of the first mesh)",
         why="FlagScale looks values up by stage and micro-batch.",
         source=ARGUMENTS,
         check=_sizes,

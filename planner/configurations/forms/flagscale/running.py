@@ -16,7 +16,9 @@ def _static(configuration: Configuration) -> Iterator[Complaint]:
     several = HOSTFILE in configuration or configuration.number("experiment.runner.nnodes") > 1
     if meshes(configuration) and several and configuration.get(BACKEND, "c10d") != "static":
         key = BACKEND if BACKEND in configuration else HOSTFILE
-        message = "nodes get their ranks by their addresses, not in the order of the hostfile, with any other rendezvous"
+        message = (
+            "nodes get their ranks by their addresses, not in the order of the hostfile, with any other rendezvous"
+        )
         yield key, f"{message}; write experiment.runner.rdzv_backend: static"
 
 
@@ -31,10 +33,15 @@ def _known_types(configuration: Configuration) -> Iterator[Complaint]:
     types, prefix = configuration.get(TYPES), "experiment.envs.device_type_specific."
     if not meshes(configuration) or not isinstance(types, list):
         return
-    named = {key: key.removeprefix(prefix).rpartition(".")[0] for key in configuration.settings if key.startswith(prefix)}
+    named = {
+        key: key.removeprefix(prefix).rpartition(".")[0] for key in configuration.settings if key.startswith(prefix)
+    }
     for key, name in named.items():
         if name and name not in types:
-            yield key, f"is for devices of type {name}, and the meshes have {', '.join(map(str, types))}; use one of these"
+            yield (
+                key,
+                f"is for devices of type {name}, and the meshes have {', '.join(map(str, types))}; use one of these",
+            )
 
 
 RULES = (
