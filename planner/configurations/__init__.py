@@ -3,7 +3,8 @@
 from planner.configurations.base import Complaint, Form, Rule, Setup
 from planner.configurations.forms.bridge import BRIDGE
 from planner.configurations.forms.flagscale import FLAGSCALE
+from planner.configurations.forms.megatron import MEGATRON
 
-FORMS: tuple[Form, ...] = (BRIDGE, FLAGSCALE)
+FORMS: tuple[Form, ...] = (MEGATRON, BRIDGE, FLAGSCALE)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

@@ -11,11 +11,12 @@ from planner.export.frameworks.bridge import BRIDGE
 from planner.export.frameworks.flagscale import FLAGSCALE
 from planner.export.frameworks.galvatron import GALVATRON
 from planner.export.frameworks.hetu import HETU
+from planner.export.frameworks.megatron import MEGATRON
 from planner.export.hostfile import HOSTFILE
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE, BRIDGE, FLAGSCALE, HETU, GALVATRON)
+EXPORTERS: tuple[Exporter, ...] = (MEGATRON, BRIDGE, FLAGSCALE, HETU, GALVATRON, RANK_TABLE, HOSTFILE)
 LAUNCHERS: tuple[Launcher, ...] = ()
 
 Target = TypeVar("Target", bound=Exporter | Launcher)
@@ -47,9 +48,7 @@ def _named(option: str, name: str, known: Iterable[Target]) -> Target:
 
     found = {one.name: one for one in known}
     if name not in found:
-        near = nearest(name, found)
-        listed = "" if near.startswith("; known") else f"; known: {', '.join(found)}"
-        raise SpecError.of(option, f"is {name!r}, which is no target{near}{listed}")
+        raise SpecError.of(option, f"is {name!r}, which is no target{nearest(name, found)}")
     return found[name]
 
 
