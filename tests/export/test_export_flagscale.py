@@ -126,7 +126,8 @@ def test_other_precisions_and_short_replicas_are_refused() -> None:
     narrow = replace(UNLIKE, job=replace(UNLIKE.job, precision="fp8"))
     with pytest.raises(CannotExpress, match="precision fp8"):
         parts(target("flagscale"), narrow)
-    short = replace(UNLIKE, plan=replace(UNLIKE.plan, short_replicas=1))
+    plan = replace(UNLIKE.plan, short_replicas=1)
+    short = replace(UNLIKE, plan=plan, job=replace(UNLIKE.job, global_batch=plan.global_batch))
     with pytest.raises(CannotExpress, match="replicas with unlike shares of the batch"):
         parts(target("flagscale"), short)
 

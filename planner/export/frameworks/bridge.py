@@ -12,7 +12,8 @@ from planner.configurations.pipeline_layout import written
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress
 from planner.export.base import Exporter, Part, Program
-from planner.export.megatron_model import model_reasons, model_settings
+from planner.export.megatron_model import refused, settings, vocabulary_refused
+from planner.export.megatron_recompute import block_layers
 from planner.export.nodes import nodes_in_order
 from planner.specs.plan import PlanFile
 
@@ -30,10 +31,13 @@ PRECISIONS = {
 STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 """ZeRO stage -> what Megatron-FSDP shards."""
 USUAL_ORDER = "tp-cp-dp-pp"
+ADAM = "adam-fp32-states"
+"""What the optimizer of the recipe is."""
 FIELDS = {
     "norm_epsilon": "layernorm_epsilon",
     "use_rope_scaling": "rope_scaling",
     "swiglu": "gated_linear_unit",
+    "rotary_seq_len_interpolation_factor": "seq_len_interpolation_factor",
 }
 """Argument of Megatron-LM -> field of ``model`` with another name."""
 
@@ -44,15 +48,19 @@ def _overrides(file: PlanFile) -> tuple[str, ...]:
     Raises:
         CannotExpress: with every reason.
     """
-    plan, reasons = file.plan, model_reasons(file.model)
+    plan = file.plan
+    reasons = [*refused(file), *vocabulary_refused(file, plan.stages[0].strategy.degree("tp"))]
+    if dict(file.model.spec).get("sliding_window"):
+        reasons.append("a sliding window, which no override can say without brackets that a shell expands")
+    if file.job.optimizer is not None and file.job.optimizer.name != ADAM:
+        reasons.append(f"the optimizer recipe {file.job.optimizer.name}; it is written for {ADAM}")
     if file.job.precision not in PRECISIONS:
         reasons.append(f"precision {file.job.precision}; it has recipes for {', '.join(PRECISIONS)}")
     cut = {stage.strategy.sequence_parallel for stage in plan.stages}
-    counts = {stage.num_recomputed for stage in plan.stages}
     if len(cut) > 1:
         reasons.append("stages that are unlike in sequence parallelism; it is one switch for all")
-    if len(counts) == 1 and max(counts) % plan.virtual_stages:
-        reasons.append(f"{max(counts)} recomputed layers over {plan.virtual_stages} chunks; every chunk has the same")
+    if block_layers(plan) == 0:
+        reasons.append("recomputed layers that no one number in every chunk comes to; ask for recompute != full")
     order, _ = nodes_in_order(file, NAME)
     if order != USUAL_ORDER and plan.zero_stage > 1:
         reasons.append(f"ZeRO stage {plan.zero_stage} with ranks in the order {order}, which Megatron-FSDP excludes")
@@ -71,10 +79,10 @@ def _text(value: Any) -> str:
 
 def _model(file: PlanFile) -> dict[str, Any]:
     """Return the model, under the fields of TransformerConfig and GPTModelProvider."""
-    found = model_settings(file.model, file.job.sequence)
+    found = settings(file, file.plan.stages[0].strategy.degree("tp"))
+    vocabulary = found.pop("vocab_size")
     plain = found.pop("disable_bias_linear", False)
     untied = found.pop("untie_embeddings_and_output_weights", False)
-    del found["seq_length"]
     found.pop("group_query_attention", None)
     found.setdefault("num_query_groups", found["num_attention_heads"])
     fields = {f"model.{FIELDS.get(key, key)}": value for key, value in found.items()}
@@ -84,7 +92,7 @@ def _model(file: PlanFile) -> dict[str, Any]:
         **fields,
         "model.add_bias_linear": not plain,
         "model.share_embeddings_and_output_weights": not untied,
-        "tokenizer.vocab_size": dict(file.model.spec)["vocab_size"],
+        "tokenizer.vocab_size": vocabulary,
     }
 
 
@@ -115,8 +123,8 @@ def _recompute(plan: Plan) -> dict[str, Any]:
     count: int | None = None
     if all(stage.num_recomputed == stage.num_layers for stage in plan.stages):
         kind, method, count = "full", "uniform", 1
-    elif plan.stages[0].num_recomputed:
-        kind, method, count = "full", "block", plan.stages[0].num_recomputed // plan.virtual_stages
+    elif number := block_layers(plan):
+        kind, method, count = "full", "block", number
     elif plan.stages[0].recompute != "none":
         kind = "selective"
     values = {"granularity": kind, "method": method, "num_layers": count, "modules": None}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from planner.domain.plan import Plan, Stage
 from planner.errors import CannotExpress
 from planner.export.base import Exporter, Node, Part
-from planner.export.megatron_model import model_reasons, model_settings
+from planner.export.megatron_model import refused, settings, vocabulary_refused
 from planner.export.nodes import nodes_of
 from planner.export.table import table_json, table_part
 from planner.loader import dump_yaml
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 NAME = "flagscale"
 USUAL_ORDER = "tp-cp-dp-pp"
 PRECISIONS = ("bf16", "fp16")
+ADAM = "adam-fp32-states"
+"""What the optimizer is without any argument."""
 VISIBLE = {"amd": "HIP_VISIBLE_DEVICES", "huawei": "ASCEND_RT_VISIBLE_DEVICES"}
 """Vendor -> the variable that chooses devices; the runner counts the first that ends in ``_VISIBLE_DEVICES``."""
+VOCABULARY = ("vocab_size", "make_vocab_size_divisible_by")
+"""Arguments of the tokenizer."""
 HEAD = """\
 # What is yours to add, here or behind flagscale.sh: train.data (data_path, tokenizer), train.model.optimizer,
 # train.model.train_iters, and the entry point if it is another.
@@ -77,14 +81,15 @@ def _parts(file: PlanFile) -> tuple[Part, ...]:
         _refuse_mixed_nodes(placed)
     kinds = _kinds(nodes)
     found = tuple(_meshes(file.plan, nodes, kinds))
+    model = _model(file)
     config = {
         "experiment": _experiment(file, nodes),
         "action": "run",
         "hydra": {"run": {"dir": "${experiment.exp_dir}/hydra"}},
         "train": {
             "system": _system(file, found, placed.order, hetero=hetero),
-            "model": _model(file),
-            "data": {"tokenizer": {"vocab_size": dict(file.model.spec)["vocab_size"]}},
+            "model": {key: value for key, value in model.items() if key not in VOCABULARY},
+            "data": {"tokenizer": {key: value for key, value in model.items() if key in VOCABULARY}},
         },
     }
     hosts = [f"{node.name} slots={len(node.devices)} type={kind}\n" for node, kind in zip(nodes, kinds, strict=True)]
@@ -131,8 +136,14 @@ def _is_hetero(file: PlanFile) -> bool:
 
 def _reasons(file: PlanFile, *, hetero: bool) -> list[str]:
     """Return what FlagScale has no words for."""
-    plan, reasons = file.plan, model_reasons(file.model)
+    plan = file.plan
     first, last = plan.stages[0], plan.stages[-1]
+    reasons = [*refused(file), *vocabulary_refused(file, first.strategy.degree("tp"))]
+    padded = dict(file.model.spec).get("vocab_size_padded")
+    if padded and first.strategy.degree("tp") != last.strategy.degree("tp"):
+        reasons.append("a padded vocabulary over ends with unlike tensor degrees, which pad it by their own")
+    if file.job.optimizer is not None and file.job.optimizer.name != ADAM:
+        reasons.append(f"the optimizer recipe {file.job.optimizer.name}; it is written for {ADAM}")
     tensors = {stage.strategy.degree("tp") for stage in plan.stages}
     cut = {stage.strategy.sequence_parallel for stage in plan.stages if stage.strategy.degree("tp") > 1}
     if file.job.precision not in PRECISIONS:
@@ -252,7 +263,8 @@ def _model(file: PlanFile) -> dict[str, Any]:
     return {
         "use_mcore_models": True,
         "transformer_impl": "transformer_engine",
-        **model_settings(file.model, file.job.sequence),
+        **settings(file, first.strategy.degree("tp")),
+        "seq_length": file.job.sequence,
         "micro_batch_size": file.plan.micro_batch // first.split,
         "global_batch_size": file.plan.global_batch,
     }

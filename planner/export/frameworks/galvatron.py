@@ -49,6 +49,8 @@ def _parts(file: PlanFile) -> tuple[Part, ...]:
 def _reasons(file: PlanFile) -> Iterator[str]:
     """Yield what Galvatron has no words for."""
     plan = file.plan
+    if file.job.optimizer is not None and file.job.optimizer.name != "adam-fp32-states":
+        yield f"the optimizer recipe {file.job.optimizer.name}; it is written for adam-fp32-states"
     if plan.other_pipelines or plan.short_replicas:
         yield "replicas with unlike shares of the batch; all of its pipelines are alike"
         return

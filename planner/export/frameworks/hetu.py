@@ -89,6 +89,8 @@ def _micro_batches(pipeline: Plan) -> list[int]:
 def _reasons(file: PlanFile) -> Iterator[str]:
     """Yield what Hetu has no words for."""
     plan = file.plan
+    if file.job.optimizer is not None and file.job.optimizer.name != "adam-fp32-states":
+        yield f"the optimizer recipe {file.job.optimizer.name}; it is written for adam-fp32-states"
     stages = plan.all_stages
     if file.model.family not in FAMILIES:
         yield f"the family {file.model.family}; it is written for {' and '.join(FAMILIES)}"
