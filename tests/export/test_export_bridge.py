@@ -14,7 +14,6 @@ import builders
 from export.random_plans import plan_file, unlike
 from planner.configurations.engine import broken
 from planner.configurations.forms.bridge import BRIDGE as FORM
-from planner.configurations.pipeline_layout import expanded, written
 from planner.domain.configuration import Setting, Spot
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.errors import CannotExpress
@@ -107,35 +106,9 @@ def test_no_shell_changes_a_word(seed: int) -> None:
         assert re.fullmatch(r"[a-z_.0-9]+=[A-Za-z0-9_.|+-]+", word)
 
 
-def test_a_layout_is_told_where_layers_are_unlike() -> None:
-    """Stage by stage, chunk after chunk."""
-    assert written([(3,), (4,), (1,)]) == "Ettt|tttt|tL"
-    assert written([(1, 2), (3, 4)]) == "Et|ttt|tt|ttttL"
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("Et*3|t*2|tL", ("Ettt", "tt", "tL")),
-        ("Et*3|(t*2|)*2,t,mL", ("Ettt", "tt", "tt", "tmL")),
-        ("E|(tt|)*3 L", ("E", "tt", "tt", "tt", "L")),
-    ],
-)
-def test_layouts_are_expanded(text: str, wanted: tuple[str, ...]) -> None:
-    """As Megatron-Core does."""
-    assert expanded(text) == wanted
-
-
-@pytest.mark.parametrize("text", ["Ex|L", "E(t|L", "Et)|L", "*3|L", "E" + "((t)*9999)*9999" + "L"])
-def test_what_is_no_layout_is_refused(text: str) -> None:
-    """With why, and before it grows."""
-    with pytest.raises(ValueError, match=r"^(has|opens|closes|repeats)"):
-        expanded(text)
-
-
 def test_the_program_runs_the_recipe_without_a_model() -> None:
     """All of the model and of the plan is in the overrides."""
-    file = next(file for seed in SEEDS if (file := drawn(seed)) and file.plan.zero_stage == 1)
+    file, sharded = (next(one for one in map(drawn, SEEDS) if one and one.plan.zero_stage == zero) for zero in (1, 3))
     program = startable("megatron-bridge").program
     assert program is not None
     found = program(file)
@@ -148,7 +121,6 @@ def test_the_program_runs_the_recipe_without_a_model() -> None:
     )
     assert found.environment == (("CUDA_DEVICE_MAX_CONNECTIONS", "1"),)
     assert f"model.num_layers={file.model.num_layers}" in found.command
-    sharded = next(file for seed in SEEDS if (file := drawn(seed)) and file.plan.zero_stage == 3)
     assert program(sharded).environment == (("CUDA_DEVICE_MAX_CONNECTIONS", "8"),)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.configurations.pipeline_layout import written
+from planner.configurations.layout_text import text_of
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress
 from planner.export.base import Exporter, Part, Program
@@ -105,7 +105,7 @@ def _degrees(file: PlanFile, order: str) -> dict[str, Any]:
         "model.tensor_model_parallel_size": strategy.degree("tp"),
         "model.pipeline_model_parallel_size": plan.num_stages,
         "model.virtual_pipeline_model_parallel_size": plan.virtual_stages if plan.virtual_stages > 1 else None,
-        "model.pipeline_model_parallel_layout": None if even else written(sizes),
+        "model.pipeline_model_parallel_layout": None if even else text_of(tuple(sizes)),
         "model.context_parallel_size": strategy.degree("cp"),
         "model.expert_model_parallel_size": 1,
         "model.expert_tensor_parallel_size": 1,

@@ -21,6 +21,7 @@ from planner.specs.plan import PlanFile
 
 NAME = "hetu"
 FAMILIES = ("llama", "mistral")
+ADAM = "adam-fp32-states"
 VARIABLE, PLACEHOLDER = "variable", "placeholder"
 
 
@@ -88,28 +89,38 @@ def _micro_batches(pipeline: Plan) -> list[int]:
 
 def _reasons(file: PlanFile) -> Iterator[str]:
     """Yield what Hetu has no words for."""
-    plan = file.plan
-    if file.job.optimizer is not None and file.job.optimizer.name != "adam-fp32-states":
-        yield f"the optimizer recipe {file.job.optimizer.name}; it is written for adam-fp32-states"
+    plan, model, optimizer = file.plan, file.model, file.job.optimizer
     stages = plan.all_stages
-    if file.model.family not in FAMILIES:
-        yield f"the family {file.model.family}; it is written for {' and '.join(FAMILIES)}"
-    if file.model.tied:
-        yield "tied embeddings; wte and lm_head are weights of their own"
-    if plan.virtual_stages > 1 or plan.schedule != "1f1b":
-        yield f"schedule {plan.schedule}; it runs 1f1b without chunks"
-    if plan.zero_stage > 1:
-        yield f"ZeRO stage {plan.zero_stage}; it shards the optimizer alone"
-    if any(stage.split > 1 for stage in stages):
-        yield "stages that divide micro-batches; each stage of a pipeline is one tensor group"
-    if any(stage.strategy.degree("cp") > 1 for stage in stages):
-        yield "context parallelism; pipelines of the form that is written have none"
-    if any(stage.strategy.degree("tp") > 1 and not stage.strategy.sequence_parallel for stage in stages):
-        yield "tensor parallelism without sequence parallelism; its norms are cut, too"
-    if any(stage.recompute != "none" for stage in stages if stage.num_recomputed < stage.num_layers):
-        yield "selective recompute; layers are recomputed in full or not"
-    if len({one.micro_batch for one in plan.pipelines}) > 1:
-        yield "pipelines with unlike micro-batches; one size holds of all"
+    partly = [stage for stage in stages if stage.num_recomputed < stage.num_layers]
+    wide = [stage for stage in stages if stage.strategy.degree("tp") > 1]
+    found = (
+        (model.family not in FAMILIES, f"the family {model.family}; it is written for {' and '.join(FAMILIES)}"),
+        (model.tied, "tied embeddings; wte and lm_head are weights of their own"),
+        (optimizer is not None and optimizer.name != ADAM, f"another optimizer recipe than {ADAM}"),
+        (plan.virtual_stages > 1 or plan.schedule != "1f1b", f"schedule {plan.schedule}; it runs 1f1b without chunks"),
+        (plan.zero_stage > 1, f"ZeRO stage {plan.zero_stage}; it shards the optimizer alone"),
+        (
+            any(stage.split > 1 for stage in stages),
+            "stages that divide micro-batches; each stage of a pipeline is one tensor group",
+        ),
+        (
+            any(stage.strategy.degree("cp") > 1 for stage in stages),
+            "context parallelism; pipelines of the form that is written have none",
+        ),
+        (
+            not all(stage.strategy.sequence_parallel for stage in wide),
+            "tensor parallelism without sequence parallelism; its norms are cut, too",
+        ),
+        (
+            any(stage.recompute != "none" for stage in partly),
+            "selective recompute; layers are recomputed in full or not",
+        ),
+        (
+            len({one.micro_batch for one in plan.pipelines}) > 1,
+            "pipelines with unlike micro-batches; one size holds of all",
+        ),
+    )
+    yield from (reason for holds, reason in found if holds)
 
 
 def _layers(file: PlanFile) -> tuple[_Layer, ...]:

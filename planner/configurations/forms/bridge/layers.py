@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.configurations.base import Complaint, Rule
 from planner.configurations.forms.bridge.degrees import CORE, PP, blamed
-from planner.configurations.pipeline_layout import expanded
+from planner.configurations.layout_text import written_out
 from planner.domain.configuration import WARNING, Configuration
 
 VPP, LAYOUT = "num_virtual_stages_per_pipeline_rank", "pipeline_model_parallel_layout"
@@ -18,10 +18,8 @@ COUNTED = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipel
 def stages(configuration: Configuration) -> tuple[str, ...]:
     """Return the letters of every stage of the layout; none where there is none, or it is broken."""
     text = configuration.get(LAYOUT)
-    try:
-        return expanded(text) if isinstance(text, str) else ()
-    except ValueError:
-        return ()
+    found = written_out(text) if isinstance(text, str) else ()
+    return found if isinstance(found, tuple) else ()
 
 
 def stage_layers(configuration: Configuration) -> tuple[int, ...]:
@@ -76,10 +74,9 @@ def _layout(configuration: Configuration) -> Iterator[Complaint]:
     text = configuration.get(LAYOUT)
     if not isinstance(text, str):
         return
-    try:
-        found = expanded(text)
-    except ValueError as problem:
-        yield LAYOUT, f"{problem}; write something like Et*3|t*4|t*4|t*3L"
+    found = written_out(text)
+    if isinstance(found, str):
+        yield LAYOUT, found
         return
     joined = "".join(found)
     pp, vpp, layers = configuration.number(PP), configuration.number(VPP), configuration.number("num_layers")
