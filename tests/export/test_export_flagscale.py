@@ -16,6 +16,7 @@ from planner.domain.plan import Plan, Stage, Strategy
 from planner.errors import CannotExpress
 from planner.export import target
 from planner.export.base import Part
+from planner.pipeline.configured import on_cluster
 from planner.pipeline.layout import plan_from_layout
 from planner.pipeline.written import bundle, parts
 from planner.specs.model import model_from_record
@@ -93,6 +94,14 @@ def test_a_type_that_comes_back_has_another_name() -> None:
     found = named(parts(target("flagscale"), back))
     assert found["hostfile"] == "slow-0 slots=4 type=slow\nfast-0 slots=4 type=fast\nslow-1 slots=4 type=slow-2\n"
     assert "[slow, fast, slow-2]" in found["flagscale.yaml"]
+
+
+def test_the_configuration_means_the_plan_on_its_cluster() -> None:
+    """All devices are counted, those of stages that divide micro-batches too."""
+    configuration = FORM.read(named(parts(target("flagscale"), UNLIKE))["flagscale.yaml"], "flagscale.yaml")
+    found = on_cluster(FORM.setup(configuration), "flagscale.yaml", FORM.framework, CLUSTER)
+    assert found.file.plan == UNLIKE.plan
+    assert not any("it uses" in note for note in found.notes)
 
 
 def test_a_uniform_plan_needs_no_meshes() -> None:
