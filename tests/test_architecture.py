@@ -39,7 +39,7 @@ LATE = {"candidates", "placement", "program"}
 OPEN_SETS = ("architectures", "outlines", "layers", "schedules", "parallelism", "checks", "importers", "export")
 """Folders whose members never import one another."""
 
-SHARED = {"base", "nodes", "packing"}
+SHARED = {"base", "kubernetes", "machines", "nodes", "packing", "scripts"}
 """Members that the others may import, beside those whose names start with an underscore."""
 
 PRINTERS = {"cli", "report"}
