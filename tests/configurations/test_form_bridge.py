@@ -10,6 +10,7 @@ import pytest
 from planner.configurations import FORMS
 from planner.configurations.engine import broken, recognise
 from planner.configurations.forms.bridge import BRIDGE as FORM
+from planner.configurations.forms.bridge.keys import KEYS
 from planner.domain.configuration import Configuration, Finding
 from planner.errors import SpecError
 
@@ -170,6 +171,12 @@ def test_published_experts_beyond_the_ranks() -> None:
     assert "MB102" not in found(command("qwen3_30b_a3b_pretrain_config", *words, "-ep 4", world=8))
 
 
+def test_published_refusal_without_a_cause() -> None:
+    """With tp 1, pp 2, ep 2, etp 1 on 4 devices NeMo computed 8 for 4 (NVIDIA-NeMo/Speech issue 14838): it divides."""
+    words = ("-tp 1", "-pp 2", "-cp 1", "-ep 2", "-etp 1")
+    assert found(command("qwen3_30b_a3b_pretrain_config", *words, world=4)) == {}
+
+
 def test_published_stage_of_prediction_alone() -> None:
     """A layout with m alone in its last stage crashed another bridge (modelscope/ms-swift pull request 9827)."""
     text = command("my_own_config", "model.mtp_num_layers=1", "'model.pipeline_model_parallel_layout=E(|tt)*30,|mL'")
@@ -178,6 +185,21 @@ def test_published_stage_of_prediction_alone() -> None:
     assert finding.message.startswith("gives stage 31 no layer (t) beside m")
     beside = text.replace("E(|tt)*30,|mL", "E(|tt)*30,|tmL")
     assert "MB206" not in found(beside)
+
+
+def test_what_no_plan_can_say_is_refused_where_it_stands() -> None:
+    """Exchanges of context that are not priced, and recompute of no kind."""
+    with pytest.raises(SpecError, match=r"run.sh:1:\d+: is 'allgather'"):
+        FORM.setup(read(command(LLAMA, "model.cp_comm_type=allgather")))
+    with pytest.raises(SpecError, match="is 'some'; it is full, selective or null"):
+        FORM.setup(read(command(LLAMA, "model.recompute_granularity=some")))
+
+
+@pytest.mark.parametrize("nonsense", ["[]", "text", "true", "{a:1}", "-1", "1.5", "null", "", "'|'", "99999999999999"])
+def test_rules_never_fail_on_nonsense(nonsense: str) -> None:
+    """Whatever stands at a key, findings come back."""
+    for key in KEYS:
+        broken(FORM, read(command(LLAMA, f"{key}={nonsense}")))
 
 
 def test_a_list_without_overrides_is_refused() -> None:

@@ -251,7 +251,10 @@ def test_rules_have_codes_of_their_own() -> None:
         assert "da4935e" in rule.source
 
 
-@pytest.mark.parametrize("nonsense", ["[]", "text", "true", "{a: 1}", "[1, [2]]", "-1", "1.5"])
+@pytest.mark.parametrize(
+    "nonsense",
+    ["[]", "text", "true", "{a: 1}", "[1, [2]]", "-1", "1.5", "99999999999999", "[[99999, 99999, 1]]"],
+)
 def test_rules_never_fail_on_nonsense(nonsense: str) -> None:
     """Whatever stands at a key, findings come back."""
     for line in SOUND.splitlines():

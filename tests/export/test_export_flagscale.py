@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ import builders
 from export.random_plans import plan_file, unlike
 from planner.configurations.engine import broken
 from planner.configurations.forms.flagscale import FLAGSCALE as FORM
+from planner.configurations.forms.megatron.flags import flags
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.errors import CannotExpress
 from planner.export import target
@@ -77,6 +79,33 @@ def test_unlike_stages_become_meshes() -> None:
     assert system["recompute"]["recompute_num_layers_per_stage_micro_batch"] == [[1, 4, 0], [1, 4, 1], [1, 4, 0]]
     assert (model["micro_batch_size"], model["global_batch_size"]) == (1, 16)
     assert config["experiment"]["runner"]["rdzv_backend"] == "static"
+
+
+OWN = {
+    "enable_hetero",
+    "hetero_process_meshes",
+    "hetero_device_types",
+    "hetero_current_device_type",
+    "hetero_pipeline_layer_split",
+    "standalone_embedding_stage",
+    "recompute_granularity_per_stage_micro_batch",
+    "recompute_method_per_stage_micro_batch",
+    "recompute_num_layers_per_stage_micro_batch",
+}
+"""Arguments that the fork adds (flagscale/backends/Megatron-LM, its patch of megatron/training/arguments.py)."""
+
+
+def test_every_argument_is_one_of_megatron_or_of_the_fork() -> None:
+    """The runner makes a flag of every leaf, and Megatron's parser refuses what it does not know."""
+    config = yaml.safe_load(named(parts(target("flagscale"), UNLIKE))["flagscale.yaml"])
+    keys = {key for block in config["train"].values() for key in leaves(block)}
+    assert keys >= OWN
+    assert {f"--{key.replace('_', '-')}" for key in keys - OWN} <= set(flags())
+
+
+def leaves(block: dict[str, object]) -> Iterator[str]:
+    for key, value in block.items():
+        yield from leaves(value) if isinstance(value, dict) else [key]
 
 
 def test_the_hostfile_has_the_type_of_every_node() -> None:

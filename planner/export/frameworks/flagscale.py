@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from planner.domain.plan import Plan, Stage
 from planner.errors import CannotExpress
 from planner.export.base import Exporter, Node, Part
+from planner.export.machines import VISIBLE
 from planner.export.megatron_model import refused, settings, vocabulary_refused
 from planner.export.nodes import nodes_of
 from planner.export.table import table_json, table_part
@@ -28,8 +29,6 @@ USUAL_ORDER = "tp-cp-dp-pp"
 PRECISIONS = ("bf16", "fp16")
 ADAM = "adam-fp32-states"
 """What the optimizer is without any argument."""
-VISIBLE = {"amd": "HIP_VISIBLE_DEVICES", "huawei": "ASCEND_RT_VISIBLE_DEVICES"}
-"""Vendor -> the variable that chooses devices; the runner counts the first that ends in ``_VISIBLE_DEVICES``."""
 VOCABULARY = ("vocab_size", "make_vocab_size_divisible_by")
 """Arguments of the tokenizer."""
 HEAD = """\
@@ -182,7 +181,9 @@ def _experiment(file: PlanFile, nodes: Sequence[Node]) -> dict[str, Any]:
     vendors = {group.device.name: group.device.vendor for group in file.cluster.groups}
 
     def variable(node: Node) -> dict[str, str]:
-        name = VISIBLE.get(vendors[node.device], "CUDA_VISIBLE_DEVICES")
+        # The runner counts the devices in the first variable whose name has this end.
+        name = VISIBLE.get(vendors[node.device], "")
+        name = name if name.endswith("_VISIBLE_DEVICES") else VISIBLE["nvidia"]
         return {name: ",".join(map(str, node.devices))}
 
     usual = variable(nodes[0])

@@ -64,7 +64,8 @@ def _dividing(configuration: Configuration, etp: int, usual: str) -> Iterator[Co
     if not (ep > 1 and pp and etp and ranks) or ranks % (etp * ep * pp) == 0:
         return
     inherited = "" if written else f" (etp is {usual} where it is not written)"
-    fits = max((size for size in range(1, ep + 1) if ranks % (etp * pp * size) == 0), default=0)
+    most = min(ep, ranks // (etp * pp))
+    fits = next((size for size in range(most, 0, -1) if ranks % (etp * pp * size) == 0), 0)
     remedies = [] if etp == 1 else ["model.expert_tensor_parallel_size=1"] if ranks % (ep * pp) == 0 else []
     remedies += [f"model.expert_model_parallel_size={fits}"] if fits else []
     remedy = f"; write {' or '.join(remedies)}" if remedies else "; change a degree or the ranks"
@@ -120,7 +121,7 @@ def _heads(configuration: Configuration) -> Iterator[Complaint]:
     for key in ("num_attention_heads", "num_query_groups"):
         number = configuration.number(key)
         if tp > 1 and number and number % tp:
-            fits = [size for size in range(1, tp) if number % size == 0][-1]
+            fits = next(size for size in range(min(tp, number), 0, -1) if number % size == 0)
             yield TP, f"is {tp}, which does not divide {number} ({key}); write {fits}"
 
 

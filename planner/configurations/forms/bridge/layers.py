@@ -25,7 +25,7 @@ def stages(configuration: Configuration) -> tuple[str, ...]:
 def stage_layers(configuration: Configuration) -> tuple[int, ...]:
     """Return the layers of every stage without a layout; none where they do not come out, or are not known."""
     layers, pp = configuration.number("num_layers"), configuration.number(PP)
-    if not (layers and pp) or isinstance(configuration.get(LAYOUT), str):
+    if not 0 < pp <= layers or isinstance(configuration.get(LAYOUT), str):
         return ()
     first, last = (configuration.get(key) for key in ENDS)
     if first is None and last is None:
@@ -43,6 +43,9 @@ def _divide(configuration: Configuration) -> Iterator[Complaint]:
     if not (layers and pp) or isinstance(configuration.get(LAYOUT), str) or stage_layers(configuration):
         return
     key = blamed(configuration, *ENDS, PP)
+    if pp > layers:
+        yield key, f"{layers} layers are fewer than {pp} stages, each of which needs one; write a smaller pp"
+        return
     few, more = divmod(layers, pp)
     shares = [few + (index < more) for index in range(pp)]
     flags = " with embedding or loss counted" if any(map(configuration.on, COUNTED)) else ""

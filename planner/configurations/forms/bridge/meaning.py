@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.configurations.base import Setup
 from planner.configurations.forms.bridge.degrees import CP, EP, ETP, PP, TP, replicas
 from planner.configurations.forms.bridge.layers import VPP, stage_layers, stages
 from planner.configurations.megatron_model import hugging_face
 from planner.domain.configuration import Configuration
+from planner.domain.plan import CP_COMM_TYPES
+from planner.errors import Problem, SpecError
 from planner.specs.layout import Layout
 
 PRECISIONS = {
@@ -24,7 +28,14 @@ ASKED = {"tp": TP, "pp": PP, "cp": CP, "micro_batch_size": "micro_batch_size"}
 
 
 def setup(configuration: Configuration) -> Setup:
-    """Return what overrides without errors mean; what neither they nor a known recipe say is taken as 1, and said."""
+    """Return what overrides without errors mean; what neither they nor a known recipe say is taken as 1, and said.
+
+    Raises:
+        SpecError: they ask for an exchange of context or a recompute that no plan has.
+    """
+    problems = [Problem(str(configuration.spot(key)), message) for key, message in _beyond(configuration)]
+    if problems:
+        raise SpecError(problems)
     missing = [name for name, key in ASKED.items() if not configuration.number(key)]
     assumed = [f"{name} is taken as 1, for nothing that is known says it" for name in missing]
     pp = configuration.number(PP, 1) or 1
@@ -37,7 +48,7 @@ def setup(configuration: Configuration) -> Setup:
             vpp=vpp,
             dp=replicas(configuration) or None,
             cp=configuration.number(CP, 1) or 1,
-            cp_comm_type=configuration.get("cp_comm_type"),
+            cp_comm_type=configuration.get("cp_comm_type") if configuration.number(CP) > 1 else None,
             ep=configuration.number(EP, 1) or 1,
             etp=configuration.number(ETP) or None,
             zero=_zero(configuration),
@@ -57,10 +68,19 @@ def setup(configuration: Configuration) -> Setup:
     )
 
 
+def _beyond(configuration: Configuration) -> Iterator[tuple[str, str]]:
+    """Yield what no plan can say."""
+    exchange, kind = configuration.get("cp_comm_type"), configuration.get("recompute_granularity")
+    if exchange not in (None, *CP_COMM_TYPES) and configuration.number(CP) > 1:
+        yield "cp_comm_type", f"is {exchange!r}, and plans have {' or '.join(CP_COMM_TYPES)}"
+    if kind not in (None, "selective", "full"):
+        yield "recompute_granularity", f"is {kind!r}; it is full, selective or null"
+
+
 def _chunk_layers(configuration: Configuration, pp: int) -> tuple[tuple[int, ...], ...]:
     """Return the layers of every chunk of every stage; none where they are equal or not known."""
     found = stages(configuration)
-    if found:
+    if found and len(found) % pp == 0 and configuration.number(PP):
         counts = [one.count("t") for one in found]
         return tuple(tuple(counts[stage::pp]) for stage in range(pp))
     held = stage_layers(configuration)

@@ -21,6 +21,8 @@ _OWN = re.compile(r"(?<![\w.])(model|train|ddp|dataset|dist|comm_overlap)\.[a-z_
 _WORD = re.compile(r"""(?:[^\s'"\\]|'[^']*'|"[^"]*"|\\.)+""")
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w.]*)=(.*)", re.DOTALL)
 _COUNT = re.compile(r"--(nnodes|nproc[-_]per[-_]node)(=|$)")
+MOST = 10_000_000
+"""Of anything that is counted; more would be a mistake."""
 _NEAR = 0.86
 """[-] likeness from which a key is taken for a slip of the pen."""
 
@@ -158,18 +160,19 @@ def _keep(key: str, name: str, text: str, word: _Word, reading: _Reading) -> Any
     if "$" in text:
         reading.notes.append(f"{word.spot}: {name} is left open, for {text} is set elsewhere")
         value = None
-    elif (
-        key in COUNTS
-        and value is not None
-        and not (isinstance(value, int) and not isinstance(value, bool) and value > 0)
-    ):
-        reading.find(BAD_VALUE, ERROR, word, name, f"{name} should be a whole number from 1 on, not {text[:40]!r}")
+    elif key in COUNTS and value is not None and not _counts(value):
+        message = f"{name} should be a whole number from 1 to {MOST:,}, not {text[:40]!r}"
+        reading.find(BAD_VALUE, ERROR, word, name, message)
         value = None
     elif key in SWITCHES and value is not None and not isinstance(value, bool):
         reading.find(BAD_VALUE, ERROR, word, name, f"{name} should be true or false, not {text[:40]!r}")
         value = None
     reading.written[key] = Setting(name=name, value=value, spot=word.spot)
     return value
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST
 
 
 def _world(words: list[_Word]) -> Setting | None:

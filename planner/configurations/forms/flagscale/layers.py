@@ -35,6 +35,9 @@ def _even(configuration: Configuration) -> Iterator[Complaint]:
     layers, pp = configuration.number("num_layers"), configuration.number("pipeline_model_parallel_size")
     if not hetero(configuration) or split(configuration) or not (layers and pp) or layers % pp == 0:
         return
+    if pp > layers:
+        yield "num_layers", f"is {layers}, fewer than the {pp} stages, each of which needs one; write fewer stages"
+        return
     few, more = divmod(layers, pp)
     shares = [few + (pp - more <= index) for index in range(pp)]
     message = f"{layers} layers do not divide over {pp} stages, and {layers % pp} of them would silently not be built"

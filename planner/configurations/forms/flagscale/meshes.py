@@ -11,6 +11,8 @@ from planner.domain.configuration import Configuration
 
 ARGUMENTS = "FlagScale, flagscale/train/arguments.py at da4935e (2025-11-13)"
 CONTEXT = "FlagScale, flagscale/train/hetero/parallel_context.py at da4935e (2025-11-13)"
+MOST = 100_000
+"""Of a degree."""
 MESHES = "hetero_process_meshes"
 TYPES = "hetero_device_types"
 
@@ -46,7 +48,7 @@ def meshes(configuration: Configuration) -> tuple[Mesh, ...]:
 
 
 def _degree(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST
 
 
 def _groups_of_five(configuration: Configuration) -> Iterator[Complaint]:

@@ -77,6 +77,8 @@ VARIABLES = re.compile(
     r"[A-Z]+(_RT)?_VISIBLE_DEVICES|CUDA_DEVICE_MAX_CONNECTIONS|NCCL_(?!.*(TOKEN|KEY|SECRET))\w+|NVTE_\w+"
 )
 """Variables that are kept; others may be secrets."""
+MOST = 10_000_000
+"""Of anything that is counted; more would be a mistake."""
 _NEAR = 0.86
 """[-] likeness from which a key is taken for a slip of the pen."""
 _OWN = re.compile(r"^\s*(hetero_process_meshes|hetero_device_types|hetero_pipeline_layer_split)\s*:", re.MULTILINE)
@@ -163,7 +165,7 @@ def _judged(key: str, setting: Setting, before: Setting | None) -> Iterator[Find
         yield found(UNKNOWN, WARNING, f"{key} is no argument that is known; did you mean {near[0]}?")
     value = setting.value
     if key in NUMBERS and not _whole(value):
-        yield found(BAD_VALUE, ERROR, f"{key} should be a whole number from 0 on; write {key}: 8")
+        yield found(BAD_VALUE, ERROR, f"{key} should be a whole number up to {MOST:,}; write {key}: 8")
     if key in LISTS and not (isinstance(value, list) and all(map(_whole, value))):
         yield found(BAD_VALUE, ERROR, f"{key} should be a list of whole numbers; write {key}: [2, 1, 1, 4, 1]")
     if before and before.value != value:
@@ -172,7 +174,7 @@ def _judged(key: str, setting: Setting, before: Setting | None) -> Iterator[Find
 
 
 def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -15,6 +15,8 @@ GRANULARITY = "recompute_granularity_per_stage_micro_batch"
 METHOD = "recompute_method_per_stage_micro_batch"
 COUNT = "recompute_num_layers_per_stage_micro_batch"
 LISTS = (GRANULARITY, METHOD, COUNT)
+MOST = 10_000_000
+"""Values of a list, written out; more would be a mistake."""
 BLOCK_SOURCE = (
     "FlagScale, flagscale/backends/Megatron-LM/megatron/core/transformer/transformer_block.py.patch at da4935e"
 )
@@ -24,6 +26,8 @@ def stages(configuration: Configuration, key: str) -> list[list[int]]:
     """Return the values of a list as (stage, micro-batch); none where it is not written, or broken."""
     found = configuration.get(key)
     if not isinstance(found, list) or not all(map(_good, found)):
+        return []
+    if sum(entry[0] * sum(entry[1::2]) for entry in found) > MOST:
         return []
     rows = []
     for entry in found:
