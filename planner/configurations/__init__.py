@@ -1,8 +1,10 @@
 """Launch configurations of training frameworks, one kind a package: read, held to the framework's rules, understood."""
 
 from planner.configurations.base import Complaint, Form, Rule, Setup
+from planner.configurations.forms.bridge import BRIDGE
+from planner.configurations.forms.flagscale import FLAGSCALE
 from planner.configurations.forms.megatron import MEGATRON
 
-FORMS: tuple[Form, ...] = (MEGATRON,)
+FORMS: tuple[Form, ...] = (MEGATRON, BRIDGE, FLAGSCALE)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

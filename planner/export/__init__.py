@@ -7,13 +7,23 @@ from typing import TypeVar
 
 from planner.errors import SpecError
 from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
+from planner.export.frameworks.bridge import BRIDGE
+from planner.export.frameworks.flagscale import FLAGSCALE
+from planner.export.frameworks.galvatron import GALVATRON
+from planner.export.frameworks.hetu import HETU
 from planner.export.frameworks.megatron import MEGATRON
 from planner.export.hostfile import HOSTFILE
+from planner.export.launchers.jobset import JOBSET
+from planner.export.launchers.ray import RAY
+from planner.export.launchers.skypilot import SKYPILOT
+from planner.export.launchers.slurm import SLURM
+from planner.export.launchers.torchrun import TORCHRUN
+from planner.export.launchers.trainjob import TRAINJOB
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (MEGATRON, RANK_TABLE, HOSTFILE)
-LAUNCHERS: tuple[Launcher, ...] = ()
+EXPORTERS: tuple[Exporter, ...] = (MEGATRON, BRIDGE, FLAGSCALE, HETU, GALVATRON, RANK_TABLE, HOSTFILE)
+LAUNCHERS: tuple[Launcher, ...] = (TORCHRUN, SLURM, JOBSET, TRAINJOB, SKYPILOT, RAY)
 
 Target = TypeVar("Target", bound=Exporter | Launcher)
 
