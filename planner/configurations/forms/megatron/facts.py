@@ -183,10 +183,16 @@ class Facts:
     @property
     def vocabulary(self) -> tuple[int, int]:
         """(vocabulary, rows with padding), 0 where they are not told."""
-        size, given = self.size("vocab_size"), self.size("padded_vocab_size")
+        size, given = self.size("vocab_size") or self.tokens, self.size("padded_vocab_size")
         step = self.size("make_vocab_size_divisible_by") * self.tp
         padded = given or (ceil(size / step) * step if size and step and self.on("pad_vocab_size") else size)
         return size or given, padded
+
+    @property
+    def tokens(self) -> int:
+        """Vocabulary of a tokenizer that has always the same, 0 for others or where the vocabulary is given."""
+        known = self.value("tokenizer_type") == "GPT2BPETokenizer" and not self.open("tokenizer_type", "vocab_size")
+        return GPT2_TOKENS if known and self.value("vocab_size") is None else 0
 
     @property
     def fsdp(self) -> str:
@@ -207,6 +213,8 @@ class Facts:
         return str(setting.value) if setting else None
 
 
+GPT2_TOKENS = 50_257
+"""Tokens of GPT-2's byte-pair encoding (Radford et al. 2019)."""
 SPLITS = (
     "pipeline_model_parallel_size",
     "pipeline_model_parallel_layout",

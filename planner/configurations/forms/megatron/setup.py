@@ -128,6 +128,8 @@ def _assumed(facts: Facts) -> Iterator[str]:
     described = model(facts)
     if described is not None and "vocab_size" not in described:
         yield "the vocabulary is the tokenizer's, and no flag says its size; give the model, or --vocab-size"
+    if facts.tokens:
+        yield f"the tokenizer has {facts.tokens} tokens, as GPT-2's"
     if facts.value("rampup_batch_size"):
         yield "the global batch is the final one, not those of --rampup-batch-size"
     if facts.value("step_batch_size_schedule"):

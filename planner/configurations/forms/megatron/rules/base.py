@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from planner.configurations.base import Complaint, Rule
 from planner.configurations.forms.megatron.facts import Facts
+from planner.configurations.forms.megatron.flags import names
 from planner.domain.configuration import ERROR, Configuration
 
 ARGUMENTS = "NVIDIA/Megatron-LM, megatron/training/arguments.py, validate_args, core 0.19.2"
@@ -36,7 +37,8 @@ def rule(
 
     def judge(configuration: Configuration) -> Iterable[Complaint]:
         facts = Facts(configuration)
-        return () if facts.open(*needs) else tuple(check(facts))
+        found = () if facts.open(*needs) else tuple(check(facts))
+        return tuple((key if key in configuration else names().get(key, key), message) for key, message in found)
 
     return Rule(
         code=code,
