@@ -151,6 +151,7 @@ def test_ranks_of_slurm() -> None:
         ("--tensor-model-paralel-size 2", ERROR, "did you mean --tensor-model-parallel-size?"),
         ("--tensor_model_parallel_size 2", ERROR, "Megatron's flags have hyphens; write --tensor-model-parallel-size"),
         ("--tensor-model-parallel 2", ERROR, "accepts no abbreviations; write --tensor-model-parallel-size"),
+        ("--align-param-gather", ERROR, "only --no-align-param-gather is a flag"),
         ("--my-own-thing 2", WARNING, "is no flag of Megatron-LM 0.19; if it is not one of your fork"),
         ("--use-custom-fsdp", WARNING, "is a flag of older versions; write --use-megatron-fsdp"),
         ("--out-seq-length 7", WARNING, "did you mean --seq-length?"),

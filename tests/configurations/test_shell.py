@@ -49,6 +49,9 @@ SCRIPTS = [
     'if [ -z "" ]; then show empty; fi',
     "if ! [ 1 -eq 2 ]; then show unlike; fi",
     "A='x'\nA=$A$A\nshow $A",
+    "f() { A=1; }\nf\nshow $A",
+    "A=1\nfunction f { show f $A; }\nA=2\nf",
+    "f()\n{\n  A=$B\n  { show g $A; }\n}\nB=3\nf",
     "show --a=1 '' \"\" end",
 ]
 
@@ -87,7 +90,7 @@ def test_words_know_where_they_stand() -> None:
         ("A=1\nfor i in 1 2; do A=$i; done\nrun $A", "$A is set under a condition or in a loop"),
         ("if [ -f x ]; then A=1; fi\nrun $A", "$A is set under a condition or in a loop"),
         ("[ -f x ] && A=1\nrun $A", "$A is set under a condition or in a loop"),
-        ("f() { A=1; }\nrun $A", "$A is set under a condition or in a loop"),
+        ("f() { A=1; }\nif [ -f x ]; then f; fi\nrun $A", "$A is set under a condition or in a loop"),
         ("A=abc\nrun ${A%c}", "${A...} changes text, which is not followed"),
         ("A=x\nrun $((A * 2))", "$((A * 2)) cannot be worked out"),
         ("run $((1 / 0))", "$((1 / 0)) cannot be worked out"),
@@ -110,6 +113,12 @@ def test_what_stands_under_a_condition_is_there_perhaps() -> None:
         f"{MAYBE}--z",
     ]
     assert words("N=2\nif [ $N -gt 1 ]; then A=--many; else A=--one; fi\nrun $A") == ["run", "--many"]
+
+
+def test_functions_that_nothing_calls_are_followed_at_the_end() -> None:
+    """They may be handed on by name, as to srun."""
+    assert commands('go() { N=8; run $N $M; }\nM=2\nsrun bash -c "$(declare -f go); go"')[-1] == ["run", "8", "2"]
+    assert commands("f() { f; }\nf\nrun") == [["run"]]
 
 
 def test_notes_name_lines_and_defaults() -> None:

@@ -21,7 +21,7 @@ from planner.domain.configuration import ERROR, Setting, Spot
 from planner.domain.model import Model
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.errors import CannotExpress
-from planner.export import startable
+from planner.export import startable, target
 from planner.export.frameworks.megatron import MEGATRON
 from planner.pipeline.written import parts
 from planner.specs.layout import Layout
@@ -340,3 +340,22 @@ def test_errors_are_errors() -> None:
     text = arguments(plan_file(plan((2,), (2,)))).replace("--num-layers 4", "--num-layers 5")
     found = broken(FORM, FORM.read(text, "arguments.txt"))
     assert [one.code for one in found if one.severity == ERROR] == ["MG201"]
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "slurm"])
+@pytest.mark.parametrize("seed", range(12))
+def test_launch_scripts_are_read_back_too(launcher: str, seed: int) -> None:
+    """With the same settings, the number of ranks, and the variables, as somebody else would check them."""
+    file = drawn(seed)
+    script = parts(target(launcher), file, "megatron")[0].text
+    found = FORM.read(script, "launch.sh")
+    wanted = FORM.read(arguments(file), "arguments.txt")
+    assert {key: one.value for key, one in found.settings.items()} == {
+        key: one.value for key, one in wanted.settings.items()
+    }
+    assert found.world is not None
+    assert found.world.value == file.plan.num_devices
+    assert MEGATRON.program is not None
+    assert [(name, one.value) for name, one in found.environment.items() if name.startswith("CUDA")] == list(
+        MEGATRON.program(file).environment
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from planner.configurations.shell.blocks import Block, decided
 from planner.configurations.shell.expand import Variables, expanded, marked, single
+from planner.configurations.shell.functions import without_functions
 from planner.configurations.shell.lexer import Operator, Token, Word, tokens
 from planner.configurations.shell.text import MAYBE, UNKNOWN, Text
 
@@ -48,6 +49,9 @@ class Script:
     variables: Variables = field(default_factory=Variables)
     exported: list[str] = field(default_factory=list)
     """Names of variables that commands get."""
+    functions: dict[str, list[Token]] = field(default_factory=dict)
+    """Functions that were not called yet."""
+    called: dict[str, list[Token]] = field(default_factory=dict)
     steps: int = 0
     """Commands so far."""
     undecided: list[int] = field(default_factory=list)
@@ -82,7 +86,12 @@ def follow(text: str, known: dict[str, str] | None = None) -> Script:
     script = Script()
     for name, value in (known or {}).items():
         script.variables.values[name] = Text.made(value, (0, 0))
-    _Reader(script, 0, sure=True).run(Text.of(text))
+    reader = _Reader(script, 0, sure=True)
+    reader.run(Text.of(text))
+    while script.functions:
+        name, body = script.functions.popitem()
+        script.called[name] = body
+        reader.follow(body)
     return script
 
 
@@ -92,12 +101,15 @@ class _Reader:
     def __init__(self, script: Script, depth: int, *, sure: bool) -> None:
         self.script, self.variables, self.depth, self.outer = script, script.variables, depth, sure
         self.blocks: list[Block] = []
-        self.named = False
-        """Whether the name of a function has just been read."""
 
     def run(self, text: Text) -> None:
-        """Follow `text`."""
-        listed = tokens(text)
+        """Follow `text`; its functions where they are called, those that are not at its end."""
+        rest, functions = without_functions(tokens(text))
+        self.script.functions |= functions
+        self.follow(rest)
+
+    def follow(self, listed: list[Token]) -> None:
+        """Follow the commands in `listed`."""
         begin, chained = 0, False
         for index, token in enumerate([*listed, Operator("\n", (0, 0))]):
             if isinstance(token, Operator) and token.text not in REDIRECTIONS:
@@ -122,8 +134,6 @@ class _Reader:
                 block.match(block.patterns)
         elif not words:
             pass
-        elif end == "(" and len(words) == 1:
-            self.named = True
         elif block and block.asking:
             known = not chained and end not in {"&&", "||", "|"}
             block.test = decided([single(word, self.variables) for word in words]) if known else None
@@ -148,10 +158,8 @@ class _Reader:
                     self.script.undecided.append(words[0].spot[0])
                 if key in {"for", "select"}:
                     return []
-            elif key in {"{", "function"}:
-                self.blocks += [Block("function", holds=None if self.named else True)] if key == "{" else []
-                self.named = key == "function"
-                words = words[key == "function" :]
+            elif key == "{":
+                self.blocks.append(Block("group", holds=True))
             elif key in {"fi", "done", "esac", "}"}:
                 self.blocks = self.blocks[:-1]
             elif key in {"then", "elif", "else", "do"} and self.blocks:
@@ -203,6 +211,12 @@ class _Reader:
         if not texts:
             return
         first = texts[0].chars.rpartition("/")[2]
+        body = self.script.functions.pop(first, None) or self.script.called.get(first)
+        if body is not None:
+            self.script.called[first] = body
+            if self.depth < _DEPTH:
+                _Reader(self.script, self.depth + 1, sure=sure).follow(body)
+            return
         inner = _inner(texts, first)
         if inner is not None and self.depth < _DEPTH:
             _Reader(self.script, self.depth + 1, sure=sure).run(inner)

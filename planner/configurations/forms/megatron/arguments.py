@@ -144,8 +144,11 @@ def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
     dashed = "--" + name[2:].replace("_", "-")
     longer = [flag for flag in known if flag.startswith(name)] if len(name) >= SHORT else []
     near = get_close_matches(dashed, known, n=1, cutoff=NEAR) if len(reading.findings) < MANY else []
+    twin = next((flag for flag in (f"--no-{name[2:]}", name.replace("--no-", "--", 1)) if flag in known), "")
     sure = False
-    if name in RENAMED:
+    if twin:
+        sure, message = True, f"{name} is unknown, and only {twin} is a flag: remove it, or write that"
+    elif name in RENAMED:
         message = f"{name} is a flag of older versions; {RENAMED[name]}"
     elif dashed in known:
         sure, message = True, f"{name} is unknown, for Megatron's flags have hyphens; write {dashed}"
