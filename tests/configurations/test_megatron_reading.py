@@ -50,7 +50,7 @@ def complaints(text: str, name: str = "arguments.txt") -> list[tuple[str, str, s
 
 
 def test_the_table_of_flags() -> None:
-    """834 flags of core 0.19.2 and main: switches, values and lists, with their defaults."""
+    """All flags of core 0.19.2: switches, values and lists, with their defaults."""
     assert len(flags()) >= 833
     assert flags()["--tensor-model-parallel-size"].default == 1
     assert flags()["--disable-bias-linear"].dest == "add_bias_linear"

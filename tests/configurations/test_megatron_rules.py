@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from planner.configurations.engine import broken
 from planner.configurations.forms.megatron import MEGATRON
 from planner.configurations.forms.megatron.rules import RULES
 from planner.domain.configuration import SEVERITIES, Configuration, Finding, Setting, Spot
+from planner.errors import SpecError
 
 BY_THE_READER = {"MG001", "MG002", "MG003", "MG004", "MG005"}
 
@@ -106,6 +108,21 @@ def test_nothing_is_guessed_of_what_is_open(code: str) -> None:
         "MG515",
     }
     assert known <= switches_only
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "7", "999999999999999999"])
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_any_number_is_judged_at_once(code: str, number: str) -> None:
+    """Every number of an example replaced: nothing fails, and nothing counts up to it."""
+    words, _ = merged(BASE, EXAMPLES[code][0])
+    text = "\n".join(number if word.isdecimal() else word for word in words)
+    read = MEGATRON.read(text, "arguments.txt")
+    for world in (None, 16, int(number)):
+        ranks = Setting(name="world size", value=world, spot=Spot("arguments.txt")) if world else None
+        judged = replace(read, world=ranks, version=VERSIONS.get(code, ""))
+        broken(MEGATRON, judged)
+        with suppress(SpecError):
+            MEGATRON.setup(judged)
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import builders
+import transcripts
 from planner.configurations.engine import broken
 from planner.configurations.forms.megatron import MEGATRON as FORM
 from planner.domain.configuration import ERROR, Setting, Spot
@@ -24,6 +25,7 @@ from planner.errors import CannotExpress
 from planner.export import startable, target
 from planner.export.frameworks.megatron import MEGATRON
 from planner.pipeline.written import parts
+from planner.specs.cluster import read_cluster
 from planner.specs.layout import Layout
 from planner.specs.model import model_from_record
 from planner.specs.plan import PlanFile
@@ -359,3 +361,17 @@ def test_launch_scripts_are_read_back_too(launcher: str, seed: int) -> None:
     assert [(name, one.value) for name, one in found.environment.items() if name.startswith("CUDA")] == list(
         MEGATRON.program(file).environment
     )
+
+
+def test_pipelines_that_share_nodes_are_counted_first() -> None:
+    """Two pipelines over a box with cards of two kinds each: only then do the ranks of a box follow one another."""
+    lab = read_cluster(str(transcripts.ROOT / "cluster_specs" / "lab-3080-4090.yaml"))
+    pair = Strategy(degrees=(("tp", 2),))
+    stages = (
+        Stage(group="rtx3080", first_layer=0, last_layer=1, strategy=pair),
+        Stage(group="rtx4090", first_layer=2, last_layer=3, strategy=pair),
+    )
+    mixed = Plan(stages=stages, schedule="1f1b", num_replicas=2, micro_batch=1, num_microbatches=4, zero_stage=1)
+    file = replace(plan_file(mixed, builders.model(4)), cluster=lab)
+    assert "--use-tp-pp-dp-mapping" in lines(file)
+    assert "--use-tp-pp-dp-mapping" not in lines(plan_file(plan((2,), (2,), degrees=(("tp", 2),))))

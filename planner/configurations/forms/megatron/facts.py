@@ -120,7 +120,7 @@ class Facts:
     def stage_sizes(self) -> tuple[int, ...] | None:
         """Layers that each stage is given, embedding and loss counted where asked; None if it does not come out."""
         first, last = self.count("decoder_first_pipeline_num_layers"), self.count("decoder_last_pipeline_num_layers")
-        if not self.pp or not self.layers or self.open(*SPLITS):
+        if not self.pp or not self.layers or self.open(*SPLITS) or self.pp > MOST_STAGES:
             return None
         if self.pp == 1:
             return (self.layers,)
@@ -140,7 +140,7 @@ class Facts:
                 return None
             return tuple(tuple(stage.count("t") for stage in found[rank :: self.pp]) for rank in range(self.pp))
         sizes = self.stage_sizes
-        if sizes is None or not self.vpp or any(size % self.vpp for size in sizes):
+        if sizes is None or not self.vpp or any(size % self.vpp for size in sizes) or self.vpp > MOST_STAGES:
             return None
         cut = [[size // self.vpp] * self.vpp for size in sizes]
         cut[0][0] -= self.on("account_for_embedding_in_pipeline_split") and self.pp > 1
@@ -213,6 +213,8 @@ class Facts:
         return str(setting.value) if setting else None
 
 
+MOST_STAGES = 2_000
+"""Stages, and chunks of a stage, of which layers are counted; more would be a mistake."""
 GPT2_TOKENS = 50_257
 """Tokens of GPT-2's byte-pair encoding (Radford et al. 2019)."""
 SPLITS = (

@@ -74,7 +74,7 @@ def _ramp(facts: Facts) -> Iterator[Complaint]:
             ),
         )
     elif width and not facts.on("decrease_batch_size_if_needed"):
-        wrong = next((size for size in range(begin, facts.gbs, step) if size % width), None)
+        wrong = next((size for size in (begin, begin + step) if size < facts.gbs and size % width), None)
         if wrong:
             yield (
                 "rampup_batch_size",

@@ -18,6 +18,8 @@ SIZES = (
     "expert_tensor_parallel_size",
 )
 TP, PP, CP, EP, ETP = SIZES
+MOST = 4096
+"""Expert degrees that are tried for a message."""
 
 
 def _positive(facts: Facts) -> Iterator[Complaint]:
@@ -46,7 +48,7 @@ def _expert_world(facts: Facts) -> Iterator[Complaint]:
     if not (width and facts.world and (facts.experts or facts.ep > 1)) or facts.world % width == 0:
         return
     taken = "" if ETP in facts.of else f" ({facts.etp} taken from --tensor-model-parallel-size; write it to be sure)"
-    best = [n for n in range(1, facts.world + 1) if facts.world % (facts.etp * facts.pp * n) == 0]
+    best = [n for n in range(1, min(facts.world, MOST) + 1) if facts.world % (facts.etp * facts.pp * n) == 0]
     remedy = f"with these, expert degrees {', '.join(map(str, best[:8]))} fit" if best else "lower one of them"
     fewest = facts.pp * max(facts.tp * facts.cp, facts.ep * facts.etp)
     yield (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.configurations.forms.megatron.facts import Facts
+from planner.configurations.forms.megatron.facts import MOST_STAGES, Facts
 
 
 def uneven_remedy(facts: Facts, fewer_last: int = 1) -> str:
@@ -23,7 +23,7 @@ def uneven_remedy(facts: Facts, fewer_last: int = 1) -> str:
 
 def with_smaller_last(layers: int, stages: int, fewer: int) -> tuple[int, ...] | None:
     """Return layers of each stage: the same for all but the last if the last has `fewer` less or near it."""
-    if stages < 2 or layers < stages:
+    if stages < 2 or layers < stages or stages > MOST_STAGES:
         return None
     usual = -(-layers // stages)
     for size in (usual, usual + 1):
