@@ -39,7 +39,7 @@ LATE = {"candidates", "placement", "program"}
 OPEN_SETS = ("architectures", "layers", "schedules", "parallelism", "checks", "importers", "export")
 """Folders whose members never import one another."""
 
-SHARED = {"base", "packing"}
+SHARED = {"base", "nodes", "packing"}
 """Members that the others may import, beside those whose names start with an underscore."""
 
 PRINTERS = {"cli", "report"}
@@ -245,7 +245,8 @@ def test_names_for_export_exist(path: Path) -> None:
     module = tree(path)
     listed: list[str] = []
     known: set[str] = {file.stem for file in path.parent.iterdir()} if path.name == "__init__.py" else set()
-    for node in module.body:
+    typed = [node for test in module.body if isinstance(test, ast.If) for node in test.body]  # of TYPE_CHECKING
+    for node in [*module.body, *typed]:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = {target.id for target in targets if isinstance(target, ast.Name)}

@@ -43,9 +43,7 @@ def _named(option: str, name: str, known: Iterable[Target]) -> Target:
 
     found = {one.name: one for one in known}
     if name not in found:
-        near = nearest(name, found)
-        listed = "" if near.startswith("; known") else f"; known: {', '.join(found)}"
-        raise SpecError.of(option, f"is {name!r}, which is no target{near}{listed}")
+        raise SpecError.of(option, f"is {name!r}, which is no target{nearest(name, found)}")
     return found[name]
 
 

