@@ -86,11 +86,11 @@ def flat(document: Document, tables: Mapping[str, Table]) -> dict[str, Setting]:
 
 
 def canonical(kind: str, value: Any) -> Any:
-    """Return `value` as its kind has it where frameworks take it leniently: ``5e8`` and ``"2"`` as whole numbers."""
+    """Return `value` as its kind has it where frameworks take it leniently: 5e8 and ``"2"`` as whole numbers."""
     if kind == "bool":
         return _WORDS.get(str(value).lower(), value) if isinstance(value, (str, int)) else value
     if kind in {"int", "number"} and isinstance(value, str):
-        value = _number(value)
+        value = _number(value, whole=kind == "int")
     if kind == "int" and isinstance(value, float) and value.is_integer():
         return int(value)
     if "|" in kind and not isinstance(value, bool):
@@ -100,9 +100,11 @@ def canonical(kind: str, value: Any) -> Any:
     return value
 
 
-def _number(text: str) -> int | float | str:
+def _number(text: str, *, whole: bool) -> int | float | str:
     if re.fullmatch(r"\s*[-+]?[0-9]{1,15}\s*", text):
         return int(text)
+    if whole:
+        return text
     try:
         value = float(text)
     except ValueError:

@@ -63,7 +63,14 @@ def _other_path(configuration: Configuration) -> Iterator[Complaint]:
         if size and size > 1 and tensor == 1:
             effect = f"{key} {size} by itself turns no training AutoTP on: every rank trains a whole model"
             yield key, f"{effect}; write {AUTOTP} {size}"
-        elif size and size > 1 and size != tensor:
+
+
+def _other_size(configuration: Configuration) -> Iterator[Complaint]:
+    tensor = tensor_degree(configuration)
+    for block in ("tensor_parallel.tensor_parallel", "tensor_parallel.tp"):
+        key = f"{block}.tp_size"
+        size = count(configuration, key)
+        if size and size > 1 and tensor > 1 and size != tensor:
             yield key, f"{key} {size} is not {AUTOTP} {tensor}, and DeepSpeed stops; remove {key}"
 
 
@@ -88,9 +95,13 @@ def _mesh(configuration: Configuration) -> Iterator[Complaint]:
         message = f"{DATA} {data} x {SEQUENCE} {sequence} = {data * sequence} is not the {size} processes"
         right = f"; write {DATA} {size // sequence}" if size % sequence == 0 else "; change both"
         yield DATA, message + right
-    if sequence > 1 and not data and given(configuration, DATA) is None and SEQUENCE in configuration:
+
+
+def _half_mesh(configuration: Configuration) -> Iterator[Complaint]:
+    size, sequence = world(configuration), sequence_degree(configuration)
+    if sequence > 1 and given(configuration, DATA) is None and SEQUENCE in configuration:
         example = f" (world / {sequence})" if not size or size % sequence else f" {size // sequence}"
-        effect = f"{SEQUENCE} alone makes no mesh: the script must pass mpu, else every rank is taken for a replica"
+        effect = f"{SEQUENCE} alone makes no mesh: the script must pass mpu, else no sequence is cut"
         yield SEQUENCE, f"{effect}; write {DATA}{example} beside it"
 
 
@@ -179,14 +190,13 @@ RULES = (
     Rule(
         code="DS107",
         name="The mesh of Ulysses is the world",
-        summary="data_parallel_size x sequence_parallel_size = world, both written",
+        summary="data_parallel_size x sequence_parallel_size = world",
         why=(
-            "deepspeed.initialize makes the mesh only where both keys are there. With sequence_parallel_size alone the"
-            " script must pass mpu (Accelerate and Transformers do); without it no sequence is cut."
+            "deepspeed.initialize makes a mesh of these degrees. Where it is smaller than the world the other ranks are"
+            " in none of its groups, where it is larger torch refuses it."
         ),
         source=f"deepspeed {VERSION}, deepspeed/__init__.py initialize",
         check=_mesh,
-        severity=WARNING,
         caught=False,
     ),
     Rule(
@@ -210,5 +220,26 @@ RULES = (
         check=_sequence_autotp,
         severity=WARNING,
         caught=False,
+    ),
+    Rule(
+        code="DS110",
+        name="Ulysses has both degrees",
+        summary="sequence_parallel_size > 1 => data_parallel_size",
+        why=(
+            "deepspeed.initialize makes the mesh only where both keys are there. With sequence_parallel_size alone the"
+            " script must pass mpu, as Accelerate and Transformers do; without it no sequence is cut."
+        ),
+        source=f"deepspeed {VERSION}, deepspeed/__init__.py initialize",
+        check=_half_mesh,
+        severity=WARNING,
+        caught=False,
+    ),
+    Rule(
+        code="DS111",
+        name="Tensor degrees agree",
+        summary="tensor_parallel.tp.tp_size is 1 or autotp_size",
+        why="DeepSpeed raises a ValueError when it cuts the model.",
+        source=f"{ENGINE} _apply_autotp_partitioning",
+        check=_other_size,
     ),
 )

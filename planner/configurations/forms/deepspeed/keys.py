@@ -171,6 +171,9 @@ _STRICT: dict[str, Kinds] = {
         "asymmetric|symmetric": "q_type",
         "any": "quantized_initialization post_init_quant",
     },
+}
+
+_LOOSE: dict[str, Kinds] = {
     "expert_parallel": {
         "bool": (
             "enabled validate_folding_routing async_split_plan use_grouped_mm disable_triton_grouped_mm route_norm "
@@ -190,9 +193,6 @@ _STRICT: dict[str, Kinds] = {
         "any": "num_expert_groups num_limited_groups top_k routed_scaling_factor expert_w3",
         "auto|softmax|sigmoid": "score_func",
     },
-}
-
-_LOOSE: dict[str, Kinds] = {
     "activation_checkpointing": {
         "bool": (
             "contiguous_memory_optimization cpu_checkpointing partition_activations profile "
@@ -220,10 +220,12 @@ _LOOSE: dict[str, Kinds] = {
         "any": "hidden_size num_layers num_params profile",
     },
     "checkpoint": {
-        "any": ("checkpoint_serialization load_universal parallel_write tag_validation use_node_local_storage writer"),
+        "WARN|IGNORE|FAIL": "tag_validation",
+        "bool": "load_universal use_node_local_storage",
+        "any": "checkpoint_serialization parallel_write writer",
     },
     "checkpoint.parallel_write": {
-        "any": "pipeline_stage",
+        "bool": "pipeline_stage",
     },
     "checkpoint.writer": {
         "any": "data_parallel decoupled io_buffer_double io_buffer_size io_multiplier show_statistics type",

@@ -70,7 +70,7 @@ def _masters(configuration: Configuration) -> Iterator[Complaint]:
         if is_true(configuration, key) and zero == 0:
             yield key, f"{key} works in ZeRO 1, 2 and 3 only; write zero_optimization.stage 1 or more, or leave it out"
     key = "fp16.fp16_master_weights_and_grads"
-    if is_true(configuration, key) and zero and where == "none":
+    if is_true(configuration, key) and is_true(configuration, "fp16.enabled") and zero and where == "none":
         yield key, f"{key} needs offload_optimizer to the cpu (DeepSpeedCPUAdam); write it, or leave {key} out"
     key = "bf16.bf16_optimizer_states"
     if is_true(configuration, key) and given(configuration, "bf16.bf16_master_weights_and_grads") is not True:

@@ -35,7 +35,7 @@ def _both(configuration: Configuration) -> Iterator[Complaint]:
 
 
 def _neither(configuration: Configuration) -> Iterator[Complaint]:
-    if precision(configuration) == "fp32" and configuration.get("data_types.param_dtype") is None:
+    if precision(configuration) == "fp32":
         key = next((one for one in ("bf16.enabled", "fp16.enabled") if one in configuration), "")
         yield (
             key,
@@ -69,8 +69,8 @@ def _parameters(configuration: Configuration) -> Iterator[Complaint]:
     key, used = "data_types.param_dtype", precision(configuration)
     value = configuration.get(key)
     dtype = _DTYPES.get(str(value).lower()) if value is not None else None
-    if dtype and used and used not in {"fp32", dtype}:
-        yield key, f"{key} {dtype} is not what {used}.enabled says; write {used}, or leave it out"
+    if dtype and used and dtype != used:
+        yield key, f"{key} {dtype} is not the precision, {used}; write {used}, or leave it out and enable {dtype}"
 
 
 def _clipping(configuration: Configuration) -> Iterator[Complaint]:

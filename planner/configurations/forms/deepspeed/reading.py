@@ -20,6 +20,23 @@ _RENAMED = {
     ),
 }
 """Old key -> the key that replaced it."""
+_LEAST = {
+    "reduce_bucket_size": 1,
+    **dict.fromkeys(
+        (
+            "allgather_bucket_size",
+            "sub_group_size",
+            "stage3_prefetch_bucket_size",
+            "stage3_param_persistence_threshold",
+            "stage3_model_persistence_threshold",
+            "stage3_max_live_parameters",
+            "stage3_max_reuse_distance",
+            "zero_hpz_partition_size",
+        ),
+        0,
+    ),
+}
+"""Size -> the least that it may be."""
 
 
 def _near(configuration: Configuration) -> Iterator[Complaint]:
@@ -41,6 +58,14 @@ def _refused(configuration: Configuration) -> Iterator[Complaint]:
     for one in unknown(configuration, TABLES):
         if one.strict:
             yield one.key, f"DeepSpeed knows no key {one.key}, and refuses the block{one.hint}"
+
+
+def _ranges(configuration: Configuration) -> Iterator[Complaint]:
+    for name, least in _LEAST.items():
+        key = f"zero_optimization.{name}"
+        value = configuration.get(key) if key in configuration else None
+        if isinstance(value, int) and not isinstance(value, bool) and value < least:
+            yield key, f"{key} should be at least {least}, not {value}"
 
 
 def _kinds(configuration: Configuration) -> Iterator[Complaint]:
@@ -77,6 +102,8 @@ def _old(configuration: Configuration) -> Iterator[Complaint]:
         if key in configuration and new not in configuration:
             value = '{"device": "cpu"}' if "offload" in new else "the same"
             yield key, f"{key} is deprecated; write {new}: {value}"
+    if "bfloat16" in configuration and configuration.get("bf16") is not None:
+        yield "bfloat16", "bfloat16 is the old name of bf16, which is given too: only bf16 is read; remove bfloat16"
     if isinstance(configuration.get("zero_optimization"), bool):
         on = configuration.get("zero_optimization")
         yield "zero_optimization", f'zero_optimization is a switch of old; write {{"stage": {int(on)}}}, which it means'
@@ -86,8 +113,6 @@ def _both(configuration: Configuration) -> Iterator[Complaint]:
     for key, new in _RENAMED.items():
         if key in configuration and new in configuration:
             yield key, f"{key} and {new}, which replaced it, are both given, and DeepSpeed stops; remove {key}"
-    if "bfloat16" in configuration and configuration.get("bf16") is not None:
-        yield "bfloat16", "bfloat16 is the old name of bf16, which is given too: only bf16 is read; remove bfloat16"
 
 
 RULES = (
@@ -170,7 +195,7 @@ RULES = (
     Rule(
         code="DS008",
         name="No deprecated keys",
-        summary="cpu_offload, cpu_offload_param and others by their new names",
+        summary="cpu_offload, cpu_offload_param, bfloat16 and others by their new names",
         why="Deprecated keys still work, with a warning in the log of every rank; later versions refuse them.",
         source=f"deepspeed {VERSION}, deepspeed/runtime/zero/config.py",
         check=_old,
@@ -180,7 +205,7 @@ RULES = (
     Rule(
         code="DS009",
         name="A key or the one that replaced it, not both",
-        summary="not both cpu_offload and offload_optimizer; not both bf16 and bfloat16",
+        summary="not both cpu_offload and offload_optimizer; not both cpu_offload_param and offload_param",
         why="DeepSpeed asserts that a deprecated key and the one that replaced it are not given together.",
         source=f"deepspeed {VERSION}, deepspeed/runtime/config_utils.py _process_deprecated_field",
         check=_both,
@@ -192,5 +217,13 @@ RULES = (
         why="Typed blocks refuse other values; values that are read loosely fail later, in the middle of the start.",
         source=f"deepspeed {VERSION}, the classes of the blocks",
         check=_kinds,
+    ),
+    Rule(
+        code="DS011",
+        name="Sizes are in their range",
+        summary="bucket sizes, thresholds and group sizes of zero_optimization are not negative",
+        why="DeepSpeed refuses the block when it reads the file.",
+        source=f"deepspeed {VERSION}, deepspeed/runtime/zero/config.py DeepSpeedZeroConfig",
+        check=_ranges,
     ),
 )

@@ -16,14 +16,16 @@ _QUANTIZED = ("zero_quantized_weights", "zero_quantized_gradients", "zero_quanti
 
 
 def _hpz(configuration: Configuration) -> Iterator[Complaint]:
-    group, size, zero = count(configuration, HPZ), world(configuration), stage(configuration)
-    if not group or group == 1:
-        return
-    if size and group < size and size % group:
+    group, size = count(configuration, HPZ), world(configuration)
+    if group and size and group < size and size % group and stage(configuration) == 3:
         legal = [one for one in range(2, size + 1) if size % one == 0]
-        near = sorted(legal, key=lambda one: (abs(one - group), one))[:2]
-        yield HPZ, f"{HPZ} {group} does not divide {size} processes; write {' or '.join(map(str, sorted(near)))}"
-    if zero is not None and zero < 3:
+        near = sorted(sorted(legal, key=lambda one: (abs(one - group), one))[:2])
+        yield HPZ, f"{HPZ} {group} does not divide {size} processes; write {' or '.join(map(str, near))}"
+
+
+def _hpz_stage(configuration: Configuration) -> Iterator[Complaint]:
+    group, zero = count(configuration, HPZ) or 1, stage(configuration)
+    if group > 1 and zero is not None and zero < 3:
         yield (
             HPZ,
             f"{HPZ} {group} does nothing in ZeRO {zero}: only ZeRO 3 shards weights; write stage 3, or leave it out",
@@ -153,7 +155,7 @@ RULES = (
         summary="world % zero_hpz_partition_size = 0, in ZeRO 3",
         why=(
             "Groups of this size hold a second copy of the weights, so that gathering stays inside; usually the GPUs of"
-            " a node. DeepSpeed asserts that they divide the world, and ignores the key below ZeRO 3."
+            " a node. DeepSpeed asserts that they divide the world."
         ),
         source=f"deepspeed {VERSION}, deepspeed/utils/groups.py _create_zero_param_parallel_group",
         check=_hpz,
@@ -255,6 +257,16 @@ RULES = (
         source="www.deepspeed.ai/docs/config-json, Activation checkpointing",
         check=_checkpointing,
         severity=NOTE,
+        caught=False,
+    ),
+    Rule(
+        code="DS622",
+        name="The secondary shards of ZeRO++ are ZeRO 3's",
+        summary="zero_hpz_partition_size > 1 => zero_optimization.stage 3",
+        why="Below ZeRO 3 weights are not sharded, and the key is ignored.",
+        source=f"{ZERO}/partition_parameters.py",
+        check=_hpz_stage,
+        severity=WARNING,
         caught=False,
     ),
 )

@@ -63,16 +63,16 @@ def inner(configuration: Configuration) -> int:
 
 
 def replicas(configuration: Configuration) -> int | None:
-    """Return the degree of data parallelism: from the world, else as written, else from the three parts of the batch.
+    """Return the degree of data parallelism: of the mesh of Ulysses, else of the world, else of the batch.
 
     None where it cannot be told. With AutoTP the batch counts every tensor rank, as DeepSpeed does where no ``mpu`` is
     passed.
     """
     size, width = world(configuration), inner(configuration)
+    if (written := count(configuration, "data_parallel_size")) and "sequence_parallel_size" in configuration:
+        return written
     if size is not None:
         return size // width if size % width == 0 else None
-    if written := count(configuration, "data_parallel_size"):
-        return written
     train, micro, steps = (count(configuration, key) for key in BATCH)
     if not (train and micro and steps) or train % (micro * steps):
         return None
