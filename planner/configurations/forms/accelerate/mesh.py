@@ -94,12 +94,17 @@ def _sharded(configuration: Configuration) -> Iterator[Complaint]:
     size = world(configuration)
     if not has_mesh(configuration) or fsdp_version(configuration) != 2 or not size or size == 1:
         return
-    if degree(configuration, "dp_shard") == 1 and degree(configuration, "cp") == 1:
-        tensor = degree(configuration, "tp")
-        held = f"tp_size {tensor}" if tensor > 1 else "all degrees 1"
+    others = {axis: degree(configuration, axis) for axis in ("dp_replicate", "tp", "sp")}
+    used = [f"{axis}_size {value}" for axis, value in others.items() if value > 1]
+    if used and degree(configuration, "dp_shard") == 1 and degree(configuration, "cp") == 1:
+        tensor = others["tp"]
         rest = size // tensor if size % tensor == 0 else 1
         remedy = f"write dp_shard_size {rest}" if rest > 1 else "lower tp_size and write dp_shard_size 2 or more"
-        yield (TP if tensor > 1 else MESH), f"FSDP has nothing to shard over ({held}); {remedy}, or use MULTI_GPU"
+        held = " and ".join(used)
+        yield (
+            (TP if tensor > 1 else REPLICATE),
+            f"FSDP has nothing to shard over beside {held}; {remedy}, or use MULTI_GPU",
+        )
 
 
 def _positive(configuration: Configuration) -> Iterator[Complaint]:
@@ -112,15 +117,20 @@ def _positive(configuration: Configuration) -> Iterator[Complaint]:
 
 def _compatible(configuration: Configuration) -> Iterator[Complaint]:
     used, version = kind(configuration), fsdp_version(configuration)
-    if has_mesh(configuration) and (version == 1 or used in {"MEGATRON_LM", "XLA"}):
+    total = prod(degree(configuration, axis) for axis in AXES)
+    if has_mesh(configuration) and total > 1 and (version == 1 or used in {"MEGATRON_LM", "XLA"}):
         found = "FSDP with fsdp_version 1" if version else used
         right = (
             "write fsdp_version: 2" if version else "use megatron_lm_config" if used == "MEGATRON_LM" else "remove it"
         )
         yield MESH, f"parallelism_config does not go with {found}; {right}"
-    if degree(configuration, "dp_shard") > 1 and used.startswith("MULTI_"):
-        message = f"dp_shard_size {degree(configuration, 'dp_shard')} shards nothing with distributed_type {used}"
-        yield SHARD, f"{message}; write FSDP with fsdp_version 2, or dp_replicate_size"
+
+
+def _whole(configuration: Configuration) -> Iterator[Complaint]:
+    used, shard = kind(configuration), degree(configuration, "dp_shard")
+    if shard > 1 and used.startswith("MULTI_"):
+        message = f"dp_shard_size {shard} shards nothing with distributed_type {used}"
+        yield SHARD, f"{message}; write FSDP with fsdp_version 2, or dp_replicate_size {shard}"
 
 
 def _length(configuration: Configuration) -> Iterator[Complaint]:
@@ -208,7 +218,7 @@ RULES = (
     Rule(
         code="AC117",
         name="FSDP has something to shard over",
-        summary="FSDP 2 with parallelism_config => dp_shard > 1 or cp > 1",
+        summary="FSDP 2 with any degree above 1 => dp_shard > 1 or cp > 1",
         why=(
             "FSDP shards over the joint mesh of dp_shard and cp, which exists only where one of them is above 1. Before"
             " Accelerate 1.15 that was a KeyError of the mesh."
@@ -227,8 +237,8 @@ RULES = (
     Rule(
         code="AC119",
         name="A mesh has a type that reads it",
-        summary="parallelism_config => FSDP 2, MULTI_* or DEEPSPEED; dp_shard > 1 => FSDP 2",
-        why="ParallelismConfig refuses other types. With MULTI_GPU dp_shard is accepted, and the model stays whole.",
+        summary="parallelism_config => FSDP 2, MULTI_* or DEEPSPEED",
+        why="ParallelismConfig refuses other types.",
         source=f"{CLASS} _validate_accelerator",
         check=_compatible,
     ),
@@ -256,6 +266,15 @@ RULES = (
         source="huggingface/trl pull request 3994; accelerate docs, context parallelism",
         check=_ring,
         severity=NOTE,
+        caught=False,
+    ),
+    Rule(
+        code="AC124",
+        name="Shards need FSDP",
+        summary="dp_shard > 1 => distributed_type FSDP, fsdp_version 2",
+        why="With MULTI_GPU dp_shard is accepted, and every rank keeps the whole model.",
+        source=f"{CLASS} _validate_accelerator; accelerator.py prepare_model",
+        check=_whole,
         caught=False,
     ),
 )

@@ -40,7 +40,10 @@ def _from_text(_: Configuration) -> Iterator[Complaint]:
 
 
 def _kinds(configuration: Configuration) -> Iterator[Complaint]:
-    yield from misfits(configuration, TABLES, words=("auto",))
+    unread = {block for block, owner in _OWNERS.items() if kind(configuration) != owner}
+    for key, message in misfits(configuration, TABLES, words=("auto",)):
+        if key.partition(".")[0] not in unread:
+            yield key, message
 
 
 def _typed(configuration: Configuration) -> Iterator[Complaint]:
