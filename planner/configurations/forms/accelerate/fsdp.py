@@ -81,7 +81,7 @@ def _loading(configuration: Configuration) -> Iterator[Complaint]:
 
 def _fp8(configuration: Configuration) -> Iterator[Complaint]:
     precision, block = configuration.get("mixed_precision"), configuration.get("fp8_config")
-    if block and precision != "fp8" and kind(configuration) not in {FSDP, "DEEPSPEED"}:
+    if block and precision != "fp8" and kind(configuration) not in (FSDP, "DEEPSPEED"):
         yield (
             "fp8_config",
             f"fp8_config is given with mixed_precision {precision}; write fp8, or remove it",

@@ -118,7 +118,7 @@ def _positive(configuration: Configuration) -> Iterator[Complaint]:
 def _compatible(configuration: Configuration) -> Iterator[Complaint]:
     used, version = kind(configuration), fsdp_version(configuration)
     total = prod(degree(configuration, axis) for axis in AXES)
-    if has_mesh(configuration) and total > 1 and (version == 1 or used in {"MEGATRON_LM", "XLA"}):
+    if has_mesh(configuration) and total > 1 and (version == 1 or used in ("MEGATRON_LM", "XLA")):
         found = "FSDP with fsdp_version 1" if version else used
         right = (
             "write fsdp_version: 2" if version else "use megatron_lm_config" if used == "MEGATRON_LM" else "remove it"

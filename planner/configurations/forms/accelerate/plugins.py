@@ -57,7 +57,7 @@ def _offload(configuration: Configuration) -> Iterator[Complaint]:
     for what, least in (("optimizer", 1), ("param", 3)):
         key = f"{BLOCK}.offload_{what}_device"
         device = configuration.get(key)
-        if device not in {"cpu", "nvme"}:
+        if device not in ("cpu", "nvme"):
             continue
         if zero < least:
             yield key, f"{key} {device} does nothing in ZeRO {zero}; write zero_stage {max(least, 2)}, or none"

@@ -28,7 +28,7 @@ def _machines(configuration: Configuration) -> int:
 
 def _given(configuration: Configuration) -> Iterator[Complaint]:
     size = configuration.get("num_processes")
-    if is_sagemaker(configuration) or kind(configuration) in {"NO", "XLA", ""}:
+    if is_sagemaker(configuration) or kind(configuration) in ("NO", "XLA", ""):
         return
     if size is None or size == -1:
         message = "num_processes is missing, and accelerate launch refuses to start; write the GPUs of all machines"

@@ -107,7 +107,7 @@ def _bare_words(text: str, name: str) -> Iterator[Finding]:
         found = _BARE.match(line)
         if found and found["key"] in _WORDY:
             key, word = found["key"], found["word"]
-            means = "false" if word.lower() in {"no", "off"} else "true"
+            means = "false" if word.lower() in ("no", "off") else "true"
             message = f"{key}: {word} is {means} to the reader of Accelerate, and no text; write {key}: '{word}'"
             spot = Spot(name, number, found.start("word") + 1)
             yield Finding(code="AC005", severity=ERROR, spot=spot, key=key, message=message)

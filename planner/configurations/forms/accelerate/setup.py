@@ -111,7 +111,7 @@ def _replicated(configuration: Configuration) -> tuple[Layout, tuple[str, ...]]:
 def _deepspeed(configuration: Configuration) -> tuple[Layout, tuple[str, ...]]:
     for what in ("optimizer", "param"):
         key = f"{BLOCK}.offload_{what}_device"
-        if configuration.get(key) in {"cpu", "nvme"} and not configuration.get(FILE):
+        if configuration.get(key) in ("cpu", "nvme") and not configuration.get(FILE):
             raise _cannot(configuration, key, f"offloads to {configuration.get(key)}")
     sequence, replicas = degree(configuration, "sp"), _replicas(configuration)
     steps = count(configuration, f"{BLOCK}.gradient_accumulation_steps")

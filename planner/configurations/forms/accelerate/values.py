@@ -26,7 +26,7 @@ def fsdp_version(configuration: Configuration) -> int:
     if kind(configuration) != FSDP:
         return 0
     value = configuration.get("fsdp_config.fsdp_version")
-    return value if value in {1, 2} else 1
+    return value if value in (1, 2) else 1
 
 
 def world(configuration: Configuration) -> int | None:

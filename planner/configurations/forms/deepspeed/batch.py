@@ -87,7 +87,7 @@ def _both_sides(number: int, unit: int) -> str:
 def _divides(configuration: Configuration) -> Iterator[Complaint]:
     train, micro, steps = (count(configuration, key) for key in BATCH)
     dp = replicas(configuration)
-    if not train or (micro and steps) or AUTO in {configuration.get(MICRO), configuration.get(STEPS)}:
+    if not train or (micro and steps) or AUTO in (configuration.get(MICRO), configuration.get(STEPS)):
         return
     known = [(name, value) for name, value in ((MICRO, micro), (STEPS, steps), ("replicas", dp)) if value]
     unit = 1
@@ -130,7 +130,7 @@ def _unmanaged(configuration: Configuration) -> Iterator[Complaint]:
     key = "managed_gradient_accumulation"
     if given(configuration, key) is not False:
         return
-    if is_true(configuration, "zero_optimization.overlap_comm") and stage(configuration) in {0, 1}:
+    if is_true(configuration, "zero_optimization.overlap_comm") and stage(configuration) in (0, 1):
         yield (
             key,
             f"{key} false goes with zero_optimization.overlap_comm only in ZeRO 2 and 3; write overlap_comm false",

@@ -23,7 +23,7 @@ def _optimizer(configuration: Configuration) -> Iterator[Complaint]:
     key = _spot(configuration, OPTIMIZER)
     if where != "none" and zero == 0:
         yield key, f"offload_optimizer ({where}) does nothing in ZeRO 0; write zero_optimization.stage 1, 2 or 3"
-    elif where == "nvme" and zero in {1, 2}:
+    elif where == "nvme" and zero in (1, 2):
         yield key, f"offload_optimizer to nvme works in ZeRO 3 only, not {zero}; write stage 3, or device cpu"
 
 
@@ -56,7 +56,7 @@ def _ratio(configuration: Configuration) -> Iterator[Complaint]:
 
 def _super(configuration: Configuration) -> Iterator[Complaint]:
     key, zero = f"{OPTIMIZER}.super_offload", stage(configuration)
-    if is_true(configuration, key) and (zero in {0, 1, 2} or offload(configuration, "optimizer") != "cpu"):
+    if is_true(configuration, key) and (zero in (0, 1, 2) or offload(configuration, "optimizer") != "cpu"):
         yield key, f"{key} works in ZeRO 3 with device cpu only; write stage 3 and device cpu, or leave it out"
 
 

@@ -82,7 +82,7 @@ def _clipping(configuration: Configuration) -> Iterator[Complaint]:
 
 def _untested(configuration: Configuration) -> Iterator[Complaint]:
     name, allowed = configuration.get("optimizer.type"), configuration.get("zero_allow_untested_optimizer")
-    if stage(configuration) and isinstance(name, str) and name.lower() in {"lamb", "sgd"} and allowed is not True:
+    if stage(configuration) and isinstance(name, str) and name.lower() in ("lamb", "sgd") and allowed is not True:
         yield (
             "optimizer.type",
             f"optimizer {name} is untested with ZeRO; write zero_allow_untested_optimizer true, or AdamW",
@@ -94,7 +94,7 @@ def _untested(configuration: Configuration) -> Iterator[Complaint]:
 def _communication(configuration: Configuration) -> Iterator[Complaint]:
     for key in ("communication_data_type", "seq_parallel_communication_data_type"):
         value = given(configuration, key)
-        if isinstance(value, str) and value.lower() not in {"fp32", "fp16", "bf16"}:
+        if isinstance(value, str) and value.lower() not in ("fp32", "fp16", "bf16"):
             yield key, f"{key} should be fp32, fp16 or bf16, not {value}"
 
 

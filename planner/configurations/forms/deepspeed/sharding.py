@@ -58,7 +58,7 @@ def _sum(configuration: Configuration) -> Iterator[Complaint]:
     key = "gradient_allreduce_op"
     value = given(configuration, key)
     op = value.lower() if isinstance(value, str) else value
-    if op not in {"mean", "sum"}:
+    if op not in ("mean", "sum"):
         if key in configuration:
             yield key, f"{key} should be mean or sum, not {value!r}"
         return
@@ -76,7 +76,7 @@ def _norm(configuration: Configuration) -> Iterator[Complaint]:
     if given(configuration, NORM) is not False:
         return
     zero, clipping = stage(configuration), given(configuration, "gradient_clipping")
-    if zero not in {1, 2, None}:
+    if zero not in (1, 2, None):
         yield NORM, f"{NORM} false works in ZeRO 1 and 2 only, not {zero}; leave it out"
     elif isinstance(clipping, (int, float)) and clipping > 0:
         yield NORM, f"{NORM} false leaves nothing to clip by; write gradient_clipping 0, or leave {NORM} out"
@@ -86,7 +86,7 @@ def _norm(configuration: Configuration) -> Iterator[Complaint]:
 
 def _scaling(configuration: Configuration) -> Iterator[Complaint]:
     zero, scatter = stage(configuration), given(configuration, "zero_optimization.reduce_scatter")
-    if zero not in {2, 3} or scatter is False:
+    if zero not in (2, 3) or scatter is False:
         return
     remedy = f"in ZeRO {zero} with reduce_scatter; leave it out, or write zero_optimization.reduce_scatter false"
     if is_true(configuration, "prescale_gradients"):

@@ -33,7 +33,7 @@ def stage(configuration: Configuration) -> int | None:
     if isinstance(whole, bool):
         return int(whole)
     value = given(configuration, "zero_optimization.stage")
-    return value if isinstance(value, int) and value in {0, 1, 2, 3} else None
+    return value if isinstance(value, int) and value in (0, 1, 2, 3) else None
 
 
 def tensor_degree(configuration: Configuration) -> int:
@@ -86,7 +86,7 @@ def offload(configuration: Configuration, what: str) -> str:
     if is_true(configuration, f"zero_optimization.{old}"):
         return "cpu"
     device = given(configuration, f"zero_optimization.offload_{what}.device")
-    return device if device in {"cpu", "nvme"} else "none"
+    return device if device in ("cpu", "nvme") else "none"
 
 
 BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
