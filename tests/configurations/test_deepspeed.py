@@ -103,7 +103,8 @@ def test_starcoder_saw_a_world_of_one() -> None:
     assert told.key == "train_batch_size"
     assert told.message.startswith(
         "train_batch_size 256 is not 4 (train_micro_batch_size_per_gpu) x 8 (gradient_accumulation_steps) x 1"
-        " (replicas) = 32; these three are right for 8 processes: start so many; a world of 1 is what is seen without a launcher"
+        " (replicas) = 32; these three are right for 8 processes: start so many; a world of 1 is what is seen"
+        " without a launcher"
     )
 
 
