@@ -1,9 +1,10 @@
 """Launch configurations of training frameworks, one kind a package: read, held to the framework's rules, understood."""
 
 from planner.configurations.base import Complaint, Form, Rule, Setup
-from planner.configurations.forms.accelerate import FORM as ACCELERATE
-from planner.configurations.forms.deepspeed import FORM as DEEPSPEED
+from planner.configurations.forms.accelerate import ACCELERATE
+from planner.configurations.forms.deepspeed import DEEPSPEED
+from planner.configurations.forms.megatron import MEGATRON
 
-FORMS: tuple[Form, ...] = (ACCELERATE, DEEPSPEED)
+FORMS: tuple[Form, ...] = (MEGATRON, DEEPSPEED, ACCELERATE)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

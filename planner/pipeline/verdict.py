@@ -190,6 +190,7 @@ def _finding(problem: Problem, source: str, code: str = "") -> Finding:
 
 
 def _place(one: Finding, kind: str) -> str:
-    """Return where a finding is, as a reader wants it: file and line where they are known, else the key alone."""
+    """Return where a finding is: file and line where they are known, and the key unless the message begins with it."""
     at = str(one.spot) if one.spot.line or not kind or not one.key else ""
-    return " ".join(part for part in (at, one.key) if part)
+    key = "" if at and one.message.startswith(one.key) else one.key
+    return " ".join(part for part in (at, key) if part)

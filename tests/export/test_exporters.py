@@ -69,7 +69,7 @@ def test_a_target_is_steady(name: str) -> None:
 
 def test_an_unknown_target_is_refused_with_those_that_exist() -> None:
     """The message lists them."""
-    with pytest.raises(SpecError, match=r"known: rank-table, hostfile|did you mean"):
+    with pytest.raises(SpecError, match=r"known: .*rank-table, hostfile"):
         target("slurm-9")
 
 

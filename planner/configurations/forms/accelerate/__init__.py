@@ -5,7 +5,7 @@ from planner.configurations.forms.accelerate import fsdp, mesh, plugins, process
 from planner.configurations.forms.accelerate.read import NAME, read, recognises
 from planner.configurations.forms.accelerate.setup import setup
 
-FORM = Form(
+ACCELERATE = Form(
     name=NAME,
     summary="Accelerate configuration (YAML), as `accelerate config` writes it",
     framework="accelerate",

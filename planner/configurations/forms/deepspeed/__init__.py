@@ -6,7 +6,7 @@ from planner.configurations.forms.deepspeed.read import NAME, read
 from planner.configurations.forms.deepspeed.setup import setup
 from planner.configurations.forms.deepspeed.text import recognises
 
-FORM = Form(
+DEEPSPEED = Form(
     name=NAME,
     summary="DeepSpeed configuration (JSON), such as ds_config.json",
     framework="deepspeed",

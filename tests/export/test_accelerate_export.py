@@ -9,7 +9,7 @@ import pytest
 import uniform
 from configurations import cases
 from planner.checks import refusals
-from planner.configurations.forms.accelerate import FORM
+from planner.configurations.forms.accelerate import ACCELERATE as FORM
 from planner.domain.configuration import NOTE
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress

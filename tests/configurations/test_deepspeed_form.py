@@ -10,7 +10,7 @@ import pytest
 from configurations import cases
 from planner.configurations import FORMS
 from planner.configurations.engine import recognise
-from planner.configurations.forms.deepspeed import FORM
+from planner.configurations.forms.deepspeed import DEEPSPEED as FORM
 from planner.configurations.forms.deepspeed.keys import TABLES
 from planner.domain.configuration import Finding
 from planner.errors import SpecError

@@ -10,7 +10,7 @@ import pytest
 import uniform
 from configurations import cases
 from planner.checks import refusals
-from planner.configurations.forms.deepspeed import FORM
+from planner.configurations.forms.deepspeed import DEEPSPEED as FORM
 from planner.domain.configuration import NOTE
 from planner.errors import CannotExpress
 from planner.export.frameworks.deepspeed import DEEPSPEED

@@ -11,7 +11,7 @@ import pytest
 from configurations import cases
 from planner.configurations import FORMS, Setup
 from planner.configurations.engine import recognise
-from planner.configurations.forms.accelerate import FORM
+from planner.configurations.forms.accelerate import ACCELERATE as FORM
 from planner.configurations.forms.accelerate.keys import TABLES
 from planner.domain.configuration import Finding
 from planner.errors import SpecError
