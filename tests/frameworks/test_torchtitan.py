@@ -1,10 +1,11 @@
-"""The harness judges as torchtitan does, and torchtitan refuses what we say that it refuses, in its old form and its new."""
+"""The harness judges as torchtitan does, which refuses what we say that it refuses, in its old form and its new."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from frameworks.asking import Answer, Validator
 
 pytestmark = pytest.mark.frameworks
