@@ -255,6 +255,13 @@ CASES: dict[str, list[tuple[str, dict[str, Any], str]]] = {
             "write overlap_comm false",
         )
     ],
+    "DS307": [
+        (
+            "train_batch_size",
+            {"tensor_parallel__autotp_size": 2, "train_batch_size": 128},
+            "wants train_batch_size 256 for a batch of 128; leave train_batch_size out",
+        )
+    ],
     "DS601": [
         (
             "zero_optimization.offload_optimizer.device",

@@ -84,6 +84,14 @@ def _both_sides(number: int, unit: int) -> str:
     return " or ".join(map(str, _neighbours(number, unit)))
 
 
+def _counted(configuration: Configuration) -> Iterator[Complaint]:
+    train, micro, steps = (count(configuration, key) for key in BATCH)
+    dp, tensor = replicas(configuration), tensor_degree(configuration)
+    if tensor > 1 and world(configuration) and train and micro and steps and dp and train == micro * steps * dp:
+        counted = f"DeepSpeed counts all {dp * tensor} ranks of AutoTP as replicas unless the script passes mpu"
+        yield TRAIN, f"{counted}, and wants {TRAIN} {train * tensor} for a batch of {train}; leave {TRAIN} out"
+
+
 def _divides(configuration: Configuration) -> Iterator[Complaint]:
     train, micro, steps = (count(configuration, key) for key in BATCH)
     dp = replicas(configuration)
@@ -201,5 +209,17 @@ RULES = (
         why="DeepSpeed asserts it when the engine is built.",
         source=f"deepspeed {VERSION}, deepspeed/runtime/engine.py _do_sanity_check",
         check=_unmanaged,
+    ),
+    Rule(
+        code="DS307",
+        name="AutoTP counts every rank",
+        summary="autotp_size > 1 without mpu => train_batch_size = micro-batch x accumulation x world",
+        why=(
+            "The tensor groups are made after the batch is checked, when the world is all that is known. Samples are"
+            " still divided over world / autotp_size replicas: the batch of a step is smaller than the key says."
+        ),
+        source="deepspeed/__init__.py initialize; deepspeed/runtime/config.py DeepSpeedConfig.__init__",
+        check=_counted,
+        severity=WARNING,
     ),
 )

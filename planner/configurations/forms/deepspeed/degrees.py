@@ -183,9 +183,13 @@ RULES = (
         code="DS106",
         name="Degrees divide the world",
         summary="world % (autotp_size x sequence_parallel_size x pipeline stages) = 0",
-        why="Groups of ranks cannot be made otherwise: DeepSpeed asserts it, or rounds and hangs.",
-        source=f"deepspeed {VERSION}, deepspeed/utils/groups.py _ensure_divisibility",
+        why=(
+            "DeepSpeed divides the world by the degrees and rounds down: the ranks that are left over are in none of"
+            " its groups, and wait for ever."
+        ),
+        source=f"deepspeed {VERSION}, deepspeed/utils/groups.py _init_tp_mesh_device",
         check=_world,
+        caught=False,
     ),
     Rule(
         code="DS107",
