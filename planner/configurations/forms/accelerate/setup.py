@@ -48,8 +48,8 @@ def _cannot(configuration: Configuration, key: str, message: str) -> SpecError:
 def _precision(configuration: Configuration) -> str | None:
     if configuration.get(FILE):
         return None
-    said = configuration.get("mixed_precision")
-    return {"no": "fp32", None: "fp32"}.get(said, said)
+    said: str | None = configuration.get("mixed_precision")
+    return "fp32" if said in (None, "no") else said
 
 
 def _replicas(configuration: Configuration) -> int | None:
