@@ -10,11 +10,12 @@ from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
 from planner.export.frameworks.accelerate import ACCELERATE
 from planner.export.frameworks.deepspeed import DEEPSPEED
 from planner.export.frameworks.megatron import MEGATRON
+from planner.export.frameworks.megatron_deepspeed import MEGATRON_DEEPSPEED
 from planner.export.hostfile import HOSTFILE
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (MEGATRON, DEEPSPEED, ACCELERATE, RANK_TABLE, HOSTFILE)
+EXPORTERS: tuple[Exporter, ...] = (MEGATRON, MEGATRON_DEEPSPEED, DEEPSPEED, ACCELERATE, RANK_TABLE, HOSTFILE)
 LAUNCHERS: tuple[Launcher, ...] = ()
 
 Target = TypeVar("Target", bound=Exporter | Launcher)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress
 from planner.export.base import Exporter, Part, Program
+from planner.export.ds_config import CONFIG, PRECISIONS, ds_config, ds_text
 from planner.export.nodes import nodes_in_order
 from planner.specs.plan import PlanFile
 
 NAME = "deepspeed"
-CONFIG, NOTES = "ds_config.json", "ds_config_notes.txt"
+NOTES = "ds_config_notes.txt"
 ORDER = "tp-cp-dp-pp"
 """DeepSpeed's own: the mesh is (data, sequence), sequence ranks innermost."""
-PRECISIONS = {"bf16": {"bf16": True, "fp16": False}, "fp16": {"bf16": False, "fp16": True}, "fp32": {}}
-BUCKET = 500_000_000
-"""[elements] DeepSpeed's default, written out because it takes memory."""
 
 
 def settings(file: PlanFile) -> dict[str, Any]:
@@ -27,19 +24,11 @@ def settings(file: PlanFile) -> dict[str, Any]:
         CannotExpress: DeepSpeed's JSON has no word for something of the plan.
 
     """
-    plan, job = file.plan, file.job
+    plan = file.plan
     _refuse(file)
     stage = plan.stages[0]
     sequence = stage.strategy.degree("cp")
-    switches = PRECISIONS[job.precision]
-    found: dict[str, Any] = {
-        "train_batch_size": plan.global_batch,
-        "train_micro_batch_size_per_gpu": plan.micro_batch,
-        "gradient_accumulation_steps": plan.num_microbatches,
-        "bf16": {"enabled": switches.get("bf16", False)},
-        "fp16": {"enabled": switches.get("fp16", False)},
-        "zero_optimization": _zero(plan.zero_stage),
-    }
+    found = ds_config(plan, file.job.precision)
     if sequence > 1:
         found |= {"sequence_parallel_size": sequence, "data_parallel_size": plan.num_replicas}
     if stage.num_recomputed:
@@ -49,20 +38,6 @@ def settings(file: PlanFile) -> dict[str, Any]:
             "number_checkpoints": stage.num_layers,
         }
     return found
-
-
-def _zero(stage: int) -> dict[str, Any]:
-    if stage == 0:
-        return {"stage": 0}
-    found: dict[str, Any] = {
-        "stage": stage,
-        "overlap_comm": True,
-        "contiguous_gradients": True,
-        "reduce_bucket_size": BUCKET,
-    }
-    if stage < 3:
-        return {**found, "allgather_bucket_size": BUCKET}
-    return {**found, "stage3_gather_16bit_weights_on_model_save": True}
 
 
 def _refuse(file: PlanFile) -> None:
@@ -115,12 +90,8 @@ def _notes(file: PlanFile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _config(file: PlanFile) -> str:
-    return json.dumps(settings(file), indent=2) + "\n"
-
-
 def _parts(file: PlanFile) -> tuple[Part, ...]:
-    return (Part(name=CONFIG, text=_config(file)), Part(name=NOTES, text=_notes(file)))
+    return (Part(name=CONFIG, text=ds_text(settings(file))), Part(name=NOTES, text=_notes(file)))
 
 
 def _program(file: PlanFile) -> Program:
