@@ -132,7 +132,8 @@ def unknown(configuration: Configuration, tables: Mapping[str, Table]) -> Iterat
     for key in configuration.settings:
         block, _, name = key.rpartition(".")
         held = tables.get(block)
-        if held and name not in held.kinds:
+        # What begins with an underscore is a comment by habit: JSON has no others.
+        if held and name not in held.kinds and not name.startswith("_"):
             hint = nearest(name, held.kinds)
             yield Unknown(key=key, hint=hint, near=hint.startswith("; did you mean"), strict=held.strict)
 

@@ -197,8 +197,8 @@ CASES: dict[str, list[tuple[str, dict[str, Any], str]]] = {
     ],
     "AC101": [
         ("num_processes", {"num_processes": None}, "write the GPUs of all machines"),
-        ("num_processes", {"num_processes": 0}, "at least 1"),
     ],
+    "AC109": [("num_processes", {"num_processes": 0}, "at least 1")],
     "AC102": [("num_processes", {"num_machines": 3}, "2 are never started; write 6 or 9")],
     "AC103": [("machine_rank", {"machine_rank": 2}, "from 0 to 1, not 2")],
     "AC104": [

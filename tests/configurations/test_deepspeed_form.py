@@ -81,6 +81,11 @@ def test_whole_numbers_may_be_written_with_an_exponent() -> None:
     assert cases.errors(found(made(zero_optimization__reduce_bucket_size="5e8"))) == ["DS010"]
 
 
+def test_keys_with_an_underscore_are_comments() -> None:
+    """JSON has no others."""
+    assert found(made(_comment="ours", _x=1)) == ()
+
+
 def test_comments_and_loose_commas_are_read_and_told() -> None:
     """DeepSpeed reads them, Transformers do not; lines stay where they are."""
     text = '{\n  // the batch\n  "train_batch_size": 8, # of all\n  "bf16": {"enabled": true},\n  "note": "a://x",\n}'

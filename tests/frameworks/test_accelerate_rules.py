@@ -105,7 +105,8 @@ def refused_by_us(text: str) -> set[str]:
     """Return the codes of rules by which Accelerate itself should refuse."""
     caught = {rule.code for rule in FORM.rules if rule.caught} - LATER
     told = cases.findings(FORM, text, "accelerate.yaml", version=VERSION)
-    return {one.code for one in told if one.severity == ERROR and one.code in caught}
+    # AC101 is a warning, since --num_processes may stand in the command.
+    return {one.code for one in told if one.code in caught and (one.severity == ERROR or one.code == "AC101")}
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 80))
@@ -146,3 +147,21 @@ def test_accelerate_refuses_what_breaks_its_rules(validator: Callable[[str], Val
         if bool(message) != bool(codes):
             wrong.append((seed, sorted(codes), message[-200:], text))
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "accepted"),
+    [
+        ("mixed_precision: no", False),
+        ("mixed_precision: 'no'", True),
+        ("dynamo_backend: NO", False),
+        ("dynamo_backend: 'NO'", True),
+        ("dynamo_config: {dynamo_backend: inductor}", True),
+    ],
+)
+def test_no_needs_quotes(validator: Callable[[str], Validator], line: str, accepted: bool) -> None:
+    """AC005: where text is meant, Accelerate fails over a truth value."""
+    rest = "" if "mixed" in line else "mixed_precision: bf16\n"
+    text = f"distributed_type: MULTI_GPU\nnum_processes: 2\n{rest}{line}\n"
+    assert (refused_by_it(validator("accelerate"), text=text) == "") == accepted
+    assert (refused_by_us(text) == set()) == accepted

@@ -40,6 +40,10 @@ def _lines(file: PlanFile) -> list[Line]:
     return [*_model(file), *_degrees(plan), *_batch(plan), *_recompute(plan), *_precision(file), *_deepspeed(plan)]
 
 
+def _spec(file: PlanFile) -> dict[str, Any]:
+    return dict(file.model.spec)
+
+
 def _refused(file: PlanFile) -> Iterator[str]:
     """Yield why plan or job cannot be said."""
     if file.job.precision not in PRECISIONS:
@@ -53,7 +57,7 @@ def _refused(file: PlanFile) -> Iterator[str]:
 
 def _model_refused(file: PlanFile) -> Iterator[str]:
     """Yield why the model cannot be said."""
-    model, spec = file.model, dict(file.model.spec)
+    model, spec = file.model, _spec(file)
     if model.family not in FAMILIES:
         yield f"its {SCRIPT} builds {', '.join(FAMILIES)}, not {model.family}"
         return
@@ -73,7 +77,7 @@ def _model_refused(file: PlanFile) -> Iterator[str]:
 
 
 def _model(file: PlanFile) -> Iterator[Line]:
-    model, spec = file.model, dict(file.model.spec)
+    model, spec = file.model, _spec(file)
     yield "--num-layers", str(model.num_layers)
     yield "--hidden-size", str(model.hidden)
     yield "--ffn-hidden-size", str(spec["intermediate_size"])

@@ -112,6 +112,7 @@ RULES = (
         ),
         source=f"{PLUGIN}; utils/fsdp_utils.py fsdp2_prepare_auto_wrap_policy",
         check=_wrapped,
+        severity=WARNING,
         caught=False,
     ),
     Rule(

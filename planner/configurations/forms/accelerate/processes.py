@@ -31,9 +31,13 @@ def _given(configuration: Configuration) -> Iterator[Complaint]:
     if is_sagemaker(configuration) or kind(configuration) in ("NO", "XLA", ""):
         return
     if size is None or size == -1:
-        message = "num_processes is missing, and accelerate launch refuses to start; write the GPUs of all machines"
-        yield "num_processes", message
-    elif isinstance(size, int) and not isinstance(size, bool) and size < 1:
+        message = "num_processes is missing: accelerate launch refuses to start without --num_processes"
+        yield "num_processes", f"{message}; write the GPUs of all machines"
+
+
+def _some(configuration: Configuration) -> Iterator[Complaint]:
+    size = configuration.get("num_processes")
+    if isinstance(size, int) and not isinstance(size, bool) and size < 1 and size != -1:
         yield "num_processes", f"num_processes should be at least 1, not {size}"
 
 
@@ -104,10 +108,11 @@ RULES = (
     Rule(
         code="AC101",
         name="The number of processes is given",
-        summary="num_processes >= 1",
-        why="accelerate launch raises a ValueError where the file leaves it at -1.",
+        summary="num_processes is there, in the file or as --num_processes",
+        why="accelerate launch raises a ValueError where file and command line leave it at -1.",
         source=f"{LAUNCH} _validate_launch_command",
         check=_given,
+        severity=WARNING,
     ),
     Rule(
         code="AC102",
@@ -171,5 +176,13 @@ RULES = (
         source=f"{LAUNCH} _validate_launch_command; {PREPARE} prepare_multi_gpu_env",
         check=_ids,
         caught=False,
+    ),
+    Rule(
+        code="AC109",
+        name="There are processes",
+        summary="num_processes >= 1",
+        why="torchrun cannot start fewer.",
+        source=f"{PREPARE} prepare_multi_gpu_env (nproc_per_node)",
+        check=_some,
     ),
 )

@@ -58,7 +58,7 @@ _BESIDE = re.compile(
 )
 _JSON = re.compile(r'^\s*\{.*"distributed_type"\s*:', re.DOTALL)
 _BARE = re.compile(r"^\s*(?P<key>[A-Za-z_0-9]+)\s*:\s+(?P<word>no|No|NO|off|Off|OFF|yes|Yes|YES|on|On|ON)\s*(#.*)?$")
-_WORDY = {"mixed_precision", "distributed_type", "dynamo_backend", "offload_optimizer_device", "offload_param_device"}
+_WORDY = {"mixed_precision", "dynamo_backend"}
 
 
 def recognises(text: str, _name: str) -> bool:

@@ -245,9 +245,11 @@ RULES = (
         code="DS620",
         name="Contiguous checkpoints are partitioned and counted",
         summary="contiguous_memory_optimization => partition_activations, number_checkpoints",
-        why="DeepSpeed asserts it when checkpointing is configured.",
+        why="DeepSpeed asserts it when checkpointing is configured, unless the script passes what is missing.",
         source=f"deepspeed {VERSION}, deepspeed/runtime/activation_checkpointing/checkpointing.py configure",
         check=_contiguous,
+        severity=WARNING,
+        caught=False,
     ),
     Rule(
         code="DS621",
