@@ -36,10 +36,20 @@ LAZY = {"ortools", "numpy"}
 LATE = {"candidates", "placement", "program"}
 """The parts that nothing needs before a search starts, or before a plan is placed."""
 
-OPEN_SETS = ("architectures", "outlines", "layers", "schedules", "parallelism", "checks", "importers", "export")
+OPEN_SETS = (
+    "architectures",
+    "outlines",
+    "layers",
+    "schedules",
+    "parallelism",
+    "checks",
+    "importers",
+    "machines",
+    "export",
+)
 """Folders whose members never import one another."""
 
-SHARED = {"base", "nodes", "packing"}
+SHARED = {"base", "kubernetes", "machines", "nodes", "packing", "scripts"}
 """Members that the others may import, beside those whose names start with an underscore."""
 
 PRINTERS = {"cli", "report"}

@@ -12,11 +12,17 @@ from planner.export.frameworks.deepspeed import DEEPSPEED
 from planner.export.frameworks.megatron import MEGATRON
 from planner.export.frameworks.megatron_deepspeed import MEGATRON_DEEPSPEED
 from planner.export.hostfile import HOSTFILE
+from planner.export.launchers.jobset import JOBSET
+from planner.export.launchers.ray import RAY
+from planner.export.launchers.skypilot import SKYPILOT
+from planner.export.launchers.slurm import SLURM
+from planner.export.launchers.torchrun import TORCHRUN
+from planner.export.launchers.trainjob import TRAINJOB
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
 EXPORTERS: tuple[Exporter, ...] = (MEGATRON, MEGATRON_DEEPSPEED, DEEPSPEED, ACCELERATE, RANK_TABLE, HOSTFILE)
-LAUNCHERS: tuple[Launcher, ...] = ()
+LAUNCHERS: tuple[Launcher, ...] = (TORCHRUN, SLURM, JOBSET, TRAINJOB, SKYPILOT, RAY)
 
 Target = TypeVar("Target", bound=Exporter | Launcher)
 

@@ -78,7 +78,7 @@ def test_refuses(ask: Ask, options: str, says: str) -> None:
     "options",
     [
         "--nodes=1 --partition=h100 --gpus-per-nod=h100:8",  # a beginning of an option is one
-        "--nodes=1 --partition=h100 --time=30-00:00:00",  # longer than the partition lets jobs run: it would wait for ever
+        "--nodes=1 --partition=h100 --time=30-00:00:00",  # longer than the partition lets jobs run
     ],
 )
 def test_does_not_catch(ask: Ask, options: str) -> None:

@@ -1,9 +1,9 @@
 """Slurm by its own words: `sbatch --test-only` at a controller of the nodes asked for, or a real run on loopback.
 
-A request: `text` (the batch script), `argv` (options beside it), `files` (name: text; laid beside the script,
-executable), and `nodes` ([{"name": "h100-[1-2]", "cpus": 96, "gpus": "h100:8", "memory": 1000000, "features": "ib",
-"partition": "main"}, ...]; all but the name optional). With `run` the script is run: every node is a slurmd on
-loopback, and facts have what it printed. Memory is in MB.
+A request: `text` (the batch script), `argv` (options beside it), `arguments` (of the script), `files` (name: text; laid
+beside the script, executable), and `nodes` ([{"name": "h100-[1-2]", "cpus": 96, "gpus": "h100:8", "memory": 1000000,
+"features": "ib", "partition": "main"}, ...]; all but the name optional, several kinds of GPUs by commas). With `run`
+the script is run: every node is a slurmd on loopback, and facts have what it printed. Memory is in MB.
 
 Nodes that are only asked about are CLOUD ones, which a controller takes for usable without having seen them.
 """
@@ -86,7 +86,7 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
         path.chmod(0o755)
     if request.get("run"):
         return _run(cluster, script, request)
-    tried = cluster.call("sbatch", "--test-only", *request.get("argv", []), str(script))
+    tried = cluster.call("sbatch", "--test-only", *request.get("argv", []), str(script), *request.get("arguments", []))
     if tried.returncode:
         raise RefusedError(f"sbatch ended with {tried.returncode}: {tried.stderr.strip()}")
     return {"says": tried.stderr.strip(), "nodes": re.findall(r"processors on (?:nodes )?(\S+)", tried.stderr)}
@@ -95,8 +95,9 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
 def _run(cluster: Cluster, script: Path, request: dict[str, typing.Any]) -> dict[str, object]:
     printed = cluster.folder / "printed"
     printed.unlink(missing_ok=True)
-    to = f"--output={printed}"
-    submitted = cluster.call("sbatch", "--parsable", to, *request.get("argv", []), str(script), cwd=cluster.folder)
+    options = [f"--output={printed}", *request.get("argv", [])]
+    words = [*options, str(script), *request.get("arguments", [])]
+    submitted = cluster.call("sbatch", "--parsable", *words, cwd=cluster.folder)
     if submitted.returncode:
         raise RefusedError(f"sbatch ended with {submitted.returncode}: {submitted.stderr.strip()}")
     job = submitted.stdout.strip().partition(";")[0]
@@ -139,13 +140,14 @@ class Cluster:
 
     def _gres(self, node: Node) -> str:
         """The GPUs of a node in gres.conf: a slurmd counts files, so that they have to be there."""
-        if "gpus" not in node:
-            return ""
-        kind, _, count = node["gpus"].rpartition(":")
-        for number in range(int(count)):
-            (self.folder / f"gpu{number}").touch()
-        files = f"{self.folder}/gpu[0-{int(count) - 1}]"
-        return f"NodeName={node['name']} Name=gpu {f'Type={kind} ' if kind else ''}File={files}\n"
+        lines, first = "", 0
+        for kind, count in _gpus(node):
+            for number in range(first, first + count):
+                (self.folder / f"gpu{number}").touch()
+            files = f"{self.folder}/gpu[{first}-{first + count - 1}]"
+            lines += f"NodeName={node['name']} Name=gpu {f'Type={kind} ' if kind else ''}File={files}\n"
+            first += count
+        return lines
 
     def _start(self, names: list[str]) -> None:
         self._daemon("slurmctld", "-c", "-D")
@@ -235,10 +237,16 @@ def _expand(name: str) -> list[str]:
     return found
 
 
+def _gpus(node: Node) -> list[tuple[str, int]]:
+    """The kinds of GPUs of a node, empty if they have no name, and how many there are of each."""
+    parts = (one.rpartition(":") for one in node["gpus"].split(",")) if "gpus" in node else ()
+    return [(kind, int(count)) for kind, _, count in parts]
+
+
 def _node(node: Node, name: str, port: int | None) -> str:
     fields = {"NodeName": name, "CPUs": node.get("cpus", 64), "RealMemory": node.get("memory", 1_000_000)}
     if "gpus" in node:
-        fields["Gres"] = f"gpu:{node['gpus']}"
+        fields["Gres"] = ",".join(f"gpu:{one}" for one in node["gpus"].split(","))
     if "features" in node:
         fields["Feature"] = node["features"]
     if port is None:
