@@ -49,7 +49,7 @@ OPEN_SETS = (
 )
 """Folders whose members never import one another."""
 
-SHARED = {"base", "kubernetes", "machines", "nodes", "packing", "scripts"}
+SHARED = {"base", "ds_config", "kubernetes", "machines", "nodes", "packing", "scripts"}
 """Members that the others may import, beside those whose names start with an underscore."""
 
 PRINTERS = {"cli", "report"}
