@@ -479,6 +479,15 @@ def test_no_rule_fails_on_nonsense(value: Any) -> None:
         found(json.dumps(text), world=None)
 
 
+def test_huge_numbers_are_no_work() -> None:
+    """The remedies are looked for nearby only."""
+    prime = 10**15 + 37
+    text = made(train_batch_size=2 * prime, train_micro_batch_size_per_gpu=2, gradient_accumulation_steps=3)
+    assert cases.of(found(text, world=10**12), "DS301").message.endswith("gradient_accumulation_steps 1001")
+    text = made(zero_optimization__stage=3, zero_optimization__zero_hpz_partition_size=3)
+    assert "write 2 or 4" in cases.of(found(text, world=10**12), "DS610").message
+
+
 def setup(text: str, world: int | None = None) -> Any:
     return FORM.setup(cases.read(FORM, text, "ds_config.json", world=world))
 

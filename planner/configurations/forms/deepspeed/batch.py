@@ -23,6 +23,8 @@ from planner.domain.configuration import WARNING, Configuration
 
 CONFIG = f"deepspeed {VERSION}, deepspeed/runtime/config.py"
 TRAIN, MICRO, STEPS = BATCH
+FAR = 4096
+"""Other numbers of processes that are tried."""
 
 
 def _product(configuration: Configuration) -> Iterator[Complaint]:
@@ -65,13 +67,9 @@ def _remedies(configuration: Configuration, train: int, micro: int, steps: int, 
 
 
 def _divisor(number: int, start: int, step: int) -> int | None:
-    """Return the divisor of `number` that comes next from `start`, downwards or upwards."""
-    candidate = start
-    while 1 <= candidate <= number:
-        if number % candidate == 0:
-            return candidate
-        candidate += step
-    return None
+    """Return the divisor of `number` that comes next from `start`, downwards or upwards, if it is not far away."""
+    candidates = (start + step * distance for distance in range(FAR))
+    return next((one for one in candidates if 1 <= one <= number and number % one == 0), None)
 
 
 def _neighbours(number: int, unit: int) -> list[int]:

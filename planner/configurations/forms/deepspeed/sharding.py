@@ -12,13 +12,15 @@ from planner.domain.configuration import NOTE, WARNING, Configuration
 ZERO = f"deepspeed {VERSION}, deepspeed/runtime/zero"
 HPZ = "zero_optimization.zero_hpz_partition_size"
 NORM = "zero_optimization.compute_grad_norm"
+FAR = 4096
+"""Largest group that is proposed."""
 _QUANTIZED = ("zero_quantized_weights", "zero_quantized_gradients", "zero_quantized_nontrainable_weights")
 
 
 def _hpz(configuration: Configuration) -> Iterator[Complaint]:
     group, size = count(configuration, HPZ), world(configuration)
     if group and size and group < size and size % group and stage(configuration) == 3:
-        legal = [one for one in range(2, size + 1) if size % one == 0]
+        legal = [one for one in range(1, min(size, FAR) + 1) if size % one == 0]
         near = sorted(sorted(legal, key=lambda one: (abs(one - group), one))[:2])
         yield HPZ, f"{HPZ} {group} does not divide {size} processes; write {' or '.join(map(str, near))}"
 
