@@ -45,7 +45,6 @@ OPEN_SETS = (
     "checks",
     "importers",
     "machines",
-    "export",
 )
 """Folders whose members never import one another; import-linter holds targets and forms to the same."""
 
