@@ -2,9 +2,11 @@
 
 from planner.configurations.base import Complaint, Form, Rule, Setup
 from planner.configurations.forms.accelerate import ACCELERATE
+from planner.configurations.forms.bridge import BRIDGE
 from planner.configurations.forms.deepspeed import DEEPSPEED
+from planner.configurations.forms.flagscale import FLAGSCALE
 from planner.configurations.forms.megatron import MEGATRON
 
-FORMS: tuple[Form, ...] = (MEGATRON, DEEPSPEED, ACCELERATE)
+FORMS: tuple[Form, ...] = (MEGATRON, BRIDGE, FLAGSCALE, DEEPSPEED, ACCELERATE)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]
