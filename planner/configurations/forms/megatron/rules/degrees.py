@@ -7,7 +7,7 @@ from math import prod
 
 from planner.configurations.base import Complaint
 from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import ARGUMENTS, PARALLEL, STATE, divisors, rule
+from planner.configurations.forms.megatron.rules.base import PARALLEL, STATE, divisors, rule
 from planner.domain.configuration import WARNING
 
 SIZES = (
@@ -195,7 +195,6 @@ DEGREES = (
         "every degree, batch and number of layers >= 1",
         _positive,
         "A degree of zero divides by zero somewhere later.",
-        source=ARGUMENTS,
     ),
     rule(
         "MG104",
