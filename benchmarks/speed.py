@@ -43,6 +43,9 @@ class Case:
 CASES = (
     Case("help", "--help", 0.5, cheap=True),
     Case("show devices", "show devices", 0.5, cheap=True),
+    Case("check", "check docs/examples/llama-3-70b.sh", 0.5, cheap=True),
+    Case("check, predicted", "check docs/examples/llama-3-70b.sh --cluster 8x8:h100-sxm-80gb --no-search", 0.5),
+    Case("check 500 files", f"check {'docs/examples/llama-3-70b.sh ' * 500}", 20, yardstick="check"),
     Case("8 devices", "plan 1x8:h100-sxm-80gb model_specs/llama-3-8b.json --no-references", 3),
     Case("1,024 devices", "plan cluster_specs/dgx-h100-128.yaml model_specs/llama-3-70b.json --no-references", 6),
     Case(
@@ -119,7 +122,7 @@ def main() -> int:
     """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(description="Times whole commands as multiples of the import of the solver.")
     parser.add_argument("--rounds", type=int, default=5, help="runs of every command (default 5)")
-    parser.add_argument("--smoke", action="store_true", help="one run of the two cheapest")
+    parser.add_argument("--smoke", action="store_true", help="one run of the cheapest")
     options = parser.parse_args()
     cases = tuple(case for case in CASES if case.cheap or not options.smoke)
     try:
