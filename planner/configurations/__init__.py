@@ -1,7 +1,8 @@
 """Launch configurations of training frameworks, one kind a package: read, held to the framework's rules, understood."""
 
 from planner.configurations.base import Complaint, Form, Rule, Setup
+from planner.configurations.forms.torchtitan import TORCHTITAN
 
-FORMS: tuple[Form, ...] = ()
+FORMS: tuple[Form, ...] = (TORCHTITAN,)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

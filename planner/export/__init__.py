@@ -7,11 +7,12 @@ from typing import TypeVar
 
 from planner.errors import SpecError
 from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
+from planner.export.frameworks.torchtitan import TORCHTITAN, TORCHTITAN_TOML
 from planner.export.hostfile import HOSTFILE
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE)
+EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE, TORCHTITAN, TORCHTITAN_TOML)
 LAUNCHERS: tuple[Launcher, ...] = ()
 
 Target = TypeVar("Target", bound=Exporter | Launcher)
