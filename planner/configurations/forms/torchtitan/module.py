@@ -29,7 +29,9 @@ def read_module(text: str, name: str) -> Configuration:
     reader = Reader(tree, name)
     drafts = {found: draft for found in _candidates(tree) if (draft := reader.run(found)) is not None}
     if not drafts:
-        message = "has no function that makes a torchtitan configuration, such as `def plan(): c = llama3_8b(); return c`"
+        message = (
+            "has no function that makes a torchtitan configuration, such as `def plan(): c = llama3_8b(); return c`"
+        )
         raise SpecError.of(name, message)
     chosen = next((one for one in PREFERRED if one in drafts), next(iter(drafts)))
     draft = drafts[chosen]
@@ -56,5 +58,3 @@ def _candidates(tree: ast.Module) -> list[str]:
         and not node.name.startswith("_")
         and len(node.args.args) == len(node.args.defaults)
     ]
-
-

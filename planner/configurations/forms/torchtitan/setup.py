@@ -184,5 +184,3 @@ def _assumed(configuration: Configuration, found: Degrees) -> Iterator[str]:
         yield "training.enable_cpu_offload is left out: the plan keeps everything on the devices"
     if EXPERT in configuration and found.expert > 1 and model_of(configuration) is None:
         yield "the model is not known, and so are its experts"
-
-

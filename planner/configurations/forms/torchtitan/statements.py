@@ -135,7 +135,9 @@ class Reader:
                 _forget_model(draft)
             draft.settings.pop(place.path, None)
             if not _is_object(place.path):
-                draft.notes.append(f"{spot.file}:{spot.line}: {place.path} is found out by running it, and was not read")
+                draft.notes.append(
+                    f"{spot.file}:{spot.line}: {place.path} is found out by running it, and was not read"
+                )
         else:
             draft.settings[place.path] = Setting(name=_shown(place.path, value), value=meaning, spot=spot)
 

@@ -69,5 +69,3 @@ def _value(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "\n".join(["[", *(f"    {json.dumps(one)}," for one in value), "]"])
     return json.dumps(value)
-
-
