@@ -19,6 +19,16 @@ GLOBAL_BATCH = "training.global_batch_size"
 MICRO_BATCH = "parallelism.pipeline_parallel_microbatch_size"
 SEQUENCE = "training.seq_len"
 FLAVOR = "model.flavor"
+SIZES = (
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "hidden_size",
+    "intermediate_size",
+    "vocab_size",
+    "max_position_embeddings",
+)
+"""What a model that is written out must say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +99,25 @@ def degrees(configuration: Configuration) -> Degrees:
 def model_of(configuration: Configuration) -> Flavor | None:
     """Return the model that a configuration names; None if its sizes are not known."""
     name, size = configuration.get("model.name"), configuration.get(FLAVOR)
-    known = isinstance(name, str) and isinstance(size, str)
-    return flavor(name, size, configuration.version) if known else None
+    if isinstance(name, str) and isinstance(size, str):
+        return flavor(name, size, configuration.version)
+    return _written_out(configuration)
+
+
+def _written_out(configuration: Configuration) -> Flavor | None:
+    """Return the model whose sizes the configuration lists, as our own exports do; None if it lists none."""
+    found = configuration.settings.items()
+    sizes = {key.removeprefix("model."): one.value for key, one in found if key.startswith("model.")}
+    numbers = [sizes.get(key) for key in SIZES]
+    if not all(isinstance(number, int) and number > 0 for number in numbers):
+        return None
+    return Flavor(
+        model="llama3",
+        name="written out",
+        config={"name": "written-out", "model_type": "llama", "tie_word_embeddings": False, **sizes},
+        pipeline=True,
+        context=True,
+    )
 
 
 def is_old(configuration: Configuration) -> bool:

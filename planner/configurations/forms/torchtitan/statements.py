@@ -18,6 +18,8 @@ CHECKPOINTS = {"SelectiveAC": "selective", "FullAC": "full", "MemoryBudgetAC": "
 TABLES = {"ParallelismConfig": "parallelism", "TrainingConfig": "training", "CompileConfig": "compile"}
 """Classes whose arguments are the keys of a table."""
 MODE = "activation_checkpoint.mode"
+WRITTEN_OUT = "llama_like"
+"""Function of our own exports whose arguments are a model's sizes, under the names of Hugging Face configurations."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class Reader:
         if not isinstance(node, ast.Call):
             return value_of(node, names)
         name = _called(node)
-        if name in self.functions:
+        if name in self.functions and name != WRITTEN_OUT:
             draft = self.run(name, depth + 1)
             return Place(draft) if draft is not None else UNSAID
         if name in recipes():
@@ -110,7 +112,7 @@ class Reader:
             draft = Draft()
             self._arguments(Place(draft), node, names, depth)
             return Place(draft)
-        known = name in {*CHECKPOINTS, *TABLES, "model_registry"}
+        known = name in {*CHECKPOINTS, *TABLES, "model_registry", WRITTEN_OUT}
         return node if known else UNSAID
 
     def _arguments(self, place: Place, call: ast.Call, names: dict[str, Any], depth: int) -> None:
@@ -146,6 +148,9 @@ class Reader:
         name, draft = _called(call), place.draft
         if name in CHECKPOINTS:
             draft.settings[MODE] = Setting(name="activation_checkpoint", value=CHECKPOINTS[name], spot=spot)
+        elif name == WRITTEN_OUT:
+            _forget_model(draft)
+            self._arguments(Place(draft, "model"), call, dict(self.constants), DEPTH)
         elif name == "model_registry":
             flavor = value_of(call.args[0], self.constants) if call.args else UNSAID
             _forget_model(draft)
@@ -184,7 +189,8 @@ def _started(recipe: Recipe, name: str, spot: Spot) -> Draft:
 
 
 def _forget_model(draft: Draft) -> None:
-    draft.settings.pop("model.flavor", None)
+    for key in [key for key in draft.settings if key.startswith("model.")]:
+        draft.settings.pop(key)
     draft.base.pop("model.name", None)
 
 
