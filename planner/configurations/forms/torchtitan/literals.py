@@ -38,22 +38,17 @@ def value_of(node: ast.expr, names: Mapping[str, Any]) -> Any:
         node: the expression.
         names: values of the names that are known.
     """
-    if isinstance(node, ast.Constant):
-        plain = node.value is None or isinstance(node.value, (bool, int, float, str))
-        return node.value if plain else UNSAID
-    if isinstance(node, ast.Name):
-        return names.get(node.id, UNSAID)
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return _list(node.elts, names)
-    if isinstance(node, ast.UnaryOp):
-        return _negated(node, names)
-    if isinstance(node, ast.BinOp):
-        return _joined(node, names)
-    if isinstance(node, ast.JoinedStr):
-        return _text(node, names)
-    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
-        return _comprehension(node, names)
-    return UNSAID
+    read = _READERS.get(type(node))
+    return read(node, names) if read else UNSAID
+
+
+def _constant(node: ast.Constant, _names: Mapping[str, Any]) -> Any:
+    plain = node.value is None or isinstance(node.value, (bool, int, float, str))
+    return node.value if plain else UNSAID
+
+
+def _name(node: ast.Name, names: Mapping[str, Any]) -> Any:
+    return names.get(node.id, UNSAID)
 
 
 def _whole(value: Any) -> bool:
@@ -80,9 +75,9 @@ def _joined(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
     return result if abs(result) <= NUMBER_MOST else UNSAID
 
 
-def _list(elements: list[ast.expr], names: Mapping[str, Any]) -> Any:
+def _list(node: ast.List | ast.Tuple, names: Mapping[str, Any]) -> Any:
     found: list[Any] = []
-    for element in elements:
+    for element in node.elts:
         inner = value_of(element.value if isinstance(element, ast.Starred) else element, names)
         if inner is UNSAID or (isinstance(element, ast.Starred) and not isinstance(inner, list)):
             return UNSAID
@@ -128,3 +123,17 @@ def _range(node: ast.expr, names: Mapping[str, Any]) -> range | None:
     if not all(_whole(bound) for bound in bounds) or (len(bounds) == 3 and bounds[2] == 0):
         return None
     return range(*bounds)
+
+
+_READERS: Mapping[type[ast.expr], Callable[[Any, Mapping[str, Any]], Any]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.List: _list,
+    ast.Tuple: _list,
+    ast.UnaryOp: _negated,
+    ast.BinOp: _joined,
+    ast.JoinedStr: _text,
+    ast.ListComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+}
+"""Kind of expression -> what reads it."""

@@ -160,7 +160,8 @@ def _assumed(configuration: Configuration, found: Degrees) -> Iterator[str]:
     if found.replicate > 1 and shards is not None and shards > 1:
         yield (
             f"HSDP: weights are shared out over {shards} ranks and copied {found.replicate} times; the plan shares them"
-            f" out over all {data}, so that a device needs up to {found.replicate} times the predicted memory for weights,"
+            f" out over all {data}, so that a device needs up to {found.replicate} times the predicted memory for"
+            " weights,"
             " gradients and optimizer"
         )
     if shards is None:
@@ -171,7 +172,8 @@ def _assumed(configuration: Configuration, found: Degrees) -> Iterator[str]:
     if found.pipeline > 1 and batch and data and batch > local * data:
         steps, micro = batch // (local * data), micro_batches(configuration)
         yield (
-            f"gradients are accumulated over {steps} passes of {micro} micro-batches, between which the pipeline drains;"
+            f"gradients are accumulated over {steps} passes of {micro} micro-batches, between which the pipeline"
+            " drains;"
             f" the plan runs all {steps * micro} without draining"
         )
     if found.context > 1:

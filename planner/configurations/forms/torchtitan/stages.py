@@ -1,7 +1,7 @@
 """How torchtitan cuts a model into stages: by lists of module names, or by itself.
 
-Source: torchtitan/distributed/pipeline_parallel.py at v0.2.2 and v0.3.0, which do the same but for the name of the head;
-the schedules are those of torch/distributed/pipelining/schedules.py.
+Source: torchtitan/distributed/pipeline_parallel.py at v0.2.2 and v0.3.0, which do the same but for the name of the
+head; the schedules are those of torch/distributed/pipelining/schedules.py.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Reader:
         elif isinstance(target, ast.Attribute):
             place = self._place(target, names)
             if place is not None:
-                self._set(place, self._meaning(value, names, depth), value, target)
+                self._set(place, self._meaning(value, names, depth), target)
         else:
             self._unfollowed(target, names)
 
@@ -122,9 +122,9 @@ class Reader:
                 place.draft.notes.append(f"{self.origin}:{call.lineno}: arguments behind ** were not read")
                 continue
             below = Place(place.draft, f"{place.path}.{keyword.arg}".strip("."))
-            self._set(below, self._meaning(keyword.value, names, depth), keyword.value, keyword)
+            self._set(below, self._meaning(keyword.value, names, depth), keyword)
 
-    def _set(self, place: Place, meaning: Any, value: ast.expr, where: ast.expr | ast.keyword) -> None:
+    def _set(self, place: Place, meaning: Any, where: ast.expr | ast.keyword) -> None:
         """Write a setting down, or that it is not known."""
         spot, draft = Spot(self.origin, where.lineno, where.col_offset + 1), place.draft
         if place.path == "activation_checkpoint":
@@ -141,7 +141,8 @@ class Reader:
                     f"{spot.file}:{spot.line}: {place.path} is found out by running it, and was not read"
                 )
         else:
-            draft.settings[place.path] = Setting(name=_shown(place.path, value), value=meaning, spot=spot)
+            name = "activation_checkpoint" if place.path == MODE else place.path
+            draft.settings[place.path] = Setting(name=name, value=meaning, spot=spot)
 
     def _construct(self, place: Place, call: ast.Call, spot: Spot) -> None:
         """Set what a constructor with known arguments stands for."""
@@ -228,10 +229,6 @@ def _is_text(statement: ast.stmt) -> bool:
 def _is_object(path: str) -> bool:
     """Return whether a path is that of an object which says nothing of the plan, such as the optimizer."""
     return path.partition(".")[0] in OBJECTS
-
-
-def _shown(path: str, _value: ast.expr) -> str:
-    return "activation_checkpoint" if path == MODE else path
 
 
 OBJECTS = (

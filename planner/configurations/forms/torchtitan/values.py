@@ -28,7 +28,10 @@ _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "texts": (_is_texts, 'a list of texts, such as ["a", "b"]'),
     "groups": (
         lambda value: isinstance(value, list) and all(_is_texts(one) for one in value),
-        'a list of lists of texts, one a stage, such as [["tok_embeddings", "layers.0"], ["layers.1", "norm", "output"]]',
+        (
+            'a list of lists of texts, one a stage, such as [["tok_embeddings", "layers.0"], ["layers.1", "norm",'
+            ' "output"]]'
+        ),
     ),
     "any": (lambda _: True, ""),
 }

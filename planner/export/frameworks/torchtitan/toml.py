@@ -48,7 +48,9 @@ def _reasons(file: PlanFile, flavor: Flavor | None) -> Iterator[str]:
     if flavor is None:
         yield f"torchtitan 0.2 has no model of the sizes of {file.model.name}; --to torchtitan writes them out for 0.3"
     elif plan.num_stages > 1 and not flavor.pipeline:
-        yield f"torchtitan 0.2 cannot cut {flavor.model} into stages; plan with `pp = 1`, or use --to torchtitan for 0.3"
+        yield (
+            f"torchtitan 0.2 cannot cut {flavor.model} into stages; plan with `pp = 1`, or use --to torchtitan for 0.3"
+        )
     if tensor > 1 and not strategy.sequence_parallel:
         yield "torchtitan 0.2 cuts the sequence wherever there are tensor ranks, and the plan does not; use sp=1"
     if plan.num_replicas * context == 1 and max(tensor, plan.num_stages) > 1 and file.job.precision != "fp32":

@@ -35,7 +35,8 @@ def _uneven_micro_batches(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             LOCAL_BATCH,
             (
-                f"local batch {local} is no multiple of the micro-batch of {micro}; write {LOCAL_BATCH.partition('.')[2]} ="
+                f"local batch {local} is no multiple of the micro-batch of {micro}; write"
+                f" {LOCAL_BATCH.partition('.')[2]} ="
                 f" {near}, or a {MICRO_BATCH.partition('.')[2]} that divides {local}"
             ),
         )
@@ -59,7 +60,8 @@ def _too_few(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             LOCAL_BATCH,
             (
-                f"{name} needs a micro-batch for each of {needed} stages, and a local batch of {number * micro} in micro-batches"
+                f"{name} needs a micro-batch for each of {needed} stages, and a local batch of {number * micro} in"
+                " micro-batches"
                 f" of {micro} is {number}; write {LOCAL_BATCH.partition('.')[2]} = {needed * micro} or more{other}"
             ),
         )
@@ -95,7 +97,8 @@ def _uneven_steps(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             GLOBAL_BATCH,
             (
-                f"global batch {batch} is no multiple of local batch {local} times {found.data} data ranks = {share}; write"
+                f"global batch {batch} is no multiple of local batch {local} times {found.data} data ranks ="
+                f" {share}; write"
                 f" {GLOBAL_BATCH.partition('.')[2]} = {near}, or another local batch"
             ),
         )
@@ -111,7 +114,8 @@ def _bubble(configuration: Configuration) -> Iterator[Complaint]:
     yield (
         SCHEDULE,
         (
-            f"{number} micro-batches over {pipeline} pipeline ranks leave each idle for about {idle:.0%} of the step; a local"
+            f"{number} micro-batches over {pipeline} pipeline ranks leave each idle for about {idle:.0%} of the"
+            " step; a local"
             f" batch of {pipeline * configuration.number(MICRO_BATCH, 1)} or more leaves less"
         ),
     )
@@ -122,8 +126,8 @@ def _drains(configuration: Configuration) -> Iterator[Complaint]:
     batch = configuration.number(GLOBAL_BATCH, -1)
     if not found.sound or found.pipeline == 1 or not found.data or local < 1:
         return
-    steps = batch // (local * found.data)
-    if steps > 1:
+    steps, left = divmod(batch, local * found.data)
+    if steps > 1 and not left:
         yield (
             GLOBAL_BATCH,
             (
@@ -147,7 +151,9 @@ RULES = (
         name="Micro-batches divide the local batch",
         summary="with pp > 1: local_batch_size % pipeline_parallel_microbatch_size = 0",
         why="torchtitan refuses; older versions crashed at the loss or hung (8 samples in 3 micro-batches).",
-        source="torchtitan/trainer.py at v0.3.0, pipeline_parallel.py at v0.2.2; github.com/pytorch/torchtitan/issues/775",
+        source=(
+            "torchtitan/trainer.py at v0.3.0, pipeline_parallel.py at v0.2.2; github.com/pytorch/torchtitan/issues/775"
+        ),
         check=_uneven_micro_batches,
     ),
     Rule(
@@ -155,7 +161,8 @@ RULES = (
         name="Schedules with one stage a rank get a micro-batch for each stage",
         summary="local_batch_size / microbatch_size >= pp for 1F1B and GPipe, >= stages for DualPipeV",
         why=(
-            "torch refuses since January 2025; before, fewer micro-batches than stages hung without a word. Schedules with"
+            "torch refuses since January 2025; before, fewer micro-batches than stages hung without a word."
+            " Schedules with"
             " several stages a rank take fewer, at the price of idle ranks."
         ),
         source=f"{TORCH}; github.com/pytorch/pytorch/pull/144702, github.com/pytorch/torchtitan/pull/781",
@@ -165,7 +172,10 @@ RULES = (
         code="TT304",
         name="Interleaved schedules get whole rounds",
         summary="M % max(1, M // pp) = 0, M being the micro-batches of a pass",
-        why="torch takes micro-batches in rounds of about one for each rank, and refuses what does not divide into them.",
+        why=(
+            "torch takes micro-batches in rounds of about one for each rank, and refuses what does not divide into"
+            " them."
+        ),
         source=TORCH,
         check=_no_rounds,
     ),

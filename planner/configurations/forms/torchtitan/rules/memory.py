@@ -60,7 +60,8 @@ def _gathers_often(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             RESHARD,
             (
-                "always gathers the weights of a stage anew for every micro-batch and way; default and never gather them once"
+                "always gathers the weights of a stage anew for every micro-batch and way; default and never gather"
+                " them once"
                 " a step, and hold them"
             ),
         )
@@ -74,8 +75,10 @@ def _same_ranks(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             CHECKPOINT,
             (
-                f"a checkpoint resumes with the same number of data ranks{ranks} alone, since the state of the data loader is not"
-                ' cut anew; checkpoint.exclude_from_loading = ["dataloader"] resumes with others, and starts the data over'
+                f"a checkpoint resumes with the same number of data ranks{ranks} alone, since the state of the data"
+                " loader is not"
+                ' cut anew; checkpoint.exclude_from_loading = ["dataloader"] resumes with others, and starts the'
+                " data over"
             ),
         )
 
@@ -103,8 +106,10 @@ RULES = (
         name="Mixed precision takes effect",
         summary="shard * cp > 1, or neither tensor nor pipeline ranks",
         why=(
-            "Up to 0.2 FSDP does mixed precision, or autocast on a single device and with DDP. With tensor or pipeline ranks"
-            " and nothing sharded torchtitan logs that mixed precision is disabled, and trains in float32: about twice the"
+            "Up to 0.2 FSDP does mixed precision, or autocast on a single device and with DDP. With tensor or"
+            " pipeline ranks"
+            " and nothing sharded torchtitan logs that mixed precision is disabled, and trains in float32: about"
+            " twice the"
             " memory of activations, and a fraction of the speed."
         ),
         source="torchtitan/distributed/utils.py at v0.2.2 (maybe_enable_amp)",

@@ -24,17 +24,11 @@ def _is_toml(configuration: Configuration) -> bool:
 def _other_version(configuration: Configuration) -> Iterator[Complaint]:
     version = configuration.version
     if _is_toml(configuration) and not is_old(configuration):
-        yield (
-            "",
-            f"is TOML, which torchtitan reads up to 0.2.2, not {version}; `planner export --to torchtitan` writes the"
-            " Python module that 0.3 takes instead",
-        )
+        what = f"is TOML, which torchtitan reads up to 0.2.2, not {version}"
+        yield "", f"{what}; `planner export --to torchtitan` writes the Python module that 0.3 takes instead"
     if not _is_toml(configuration) and is_old(configuration):
-        yield (
-            "",
-            f"is Python, which torchtitan reads from 0.3 on, not {version}; `planner export --to torchtitan-0.2` writes"
-            " the TOML that 0.2 takes instead",
-        )
+        what = f"is Python, which torchtitan reads from 0.3 on, not {version}"
+        yield "", f"{what}; `planner export --to torchtitan-0.2` writes the TOML that 0.2 takes instead"
 
 
 def _unknown_flavor(configuration: Configuration) -> Iterator[Complaint]:
@@ -57,7 +51,9 @@ RULES = (
             " attribute of a configuration with slots stops it with AttributeError. Keys moved with 0.3, which has no"
             " expert_tensor_parallel_degree and no [activation_checkpoint] table."
         ),
-        source="torchtitan/config/manager.py at v0.2.2 (_dict_to_dataclass); slots of torchtitan/config/configs.py, v0.3.0",
+        source=(
+            "torchtitan/config/manager.py at v0.2.2 (_dict_to_dataclass); slots of torchtitan/config/configs.py, v0.3.0"
+        ),
         check=_found_by_reading,
     ),
     Rule(
@@ -65,7 +61,8 @@ RULES = (
         name="Values are of their kind",
         summary="numbers are numbers, switches are true or false, choices are among those that exist",
         why=(
-            "torchtitan does not check the kinds of what TOML or Python assigns; it fails later, where the value is used,"
+            "torchtitan does not check the kinds of what TOML or Python assigns; it fails later, where the value is"
+            " used,"
             " or takes a text for true."
         ),
         source="torchtitan/config/job_config.py at v0.2.2, torchtitan/config/configs.py at v0.3.0: the dataclasses",

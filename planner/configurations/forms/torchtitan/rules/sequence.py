@@ -31,7 +31,8 @@ def _cut_heads(configuration: Configuration) -> Iterator[Complaint]:
             yield (
                 TENSOR,
                 (
-                    f"tensor_parallel_degree {found.tensor} does not divide the {number} {what} of {model.model} {model.name};"
+                    f"tensor_parallel_degree {found.tensor} does not divide the {number} {what} of {model.model}"
+                    f" {model.name};"
                     f" write one of {', '.join(able)}"
                 ),
             )
@@ -89,7 +90,8 @@ RULES = (
         name="Tensor ranks divide the heads",
         summary="num_heads % tp = 0 and num_kv_heads % tp = 0",
         why=(
-            "torchtitan copies no heads of keys and values to several ranks. Newer models have 2 to 8 of them, which caps"
+            "torchtitan copies no heads of keys and values to several ranks. Newer models have 2 to 8 of them,"
+            " which caps"
             " tp. 0.3 refuses at the start; before, attention failed in a reshape."
         ),
         source="torchtitan/models/common/decoder.py at v0.3.0; github.com/pytorch/torchtitan/issues/2574, pull/2577",
@@ -99,7 +101,9 @@ RULES = (
         code="TT402",
         name="Ranks cut the sequence evenly",
         summary="seq_len % (2 tp cp) = 0 up to 0.2; from 0.3 on % (tp with sequence parallelism, times 2 cp if cp > 1)",
-        why="Tensor ranks hold a part of the sequence each, context ranks two, one from its head and one from its tail.",
+        why=(
+            "Tensor ranks hold a part of the sequence each, context ranks two, one from its head and one from its tail."
+        ),
         source="torchtitan/distributed/parallel_dims.py at v0.2.2 (seq_len_divisor), torchtitan/trainer.py at v0.3.0",
         check=_cut_sequence,
     ),

@@ -47,7 +47,9 @@ def _uneven_stages(configuration: Configuration) -> Iterator[Complaint]:
     if pipeline == 1 or number % pipeline == 0:
         return
     key = PARTS if cut.key == PARTS else PER_STAGE
-    near = f"{number // pipeline * pipeline or pipeline} or {(number // pipeline + 1) * pipeline}"
+    near = " or ".join(
+        dict.fromkeys(str(max(1, each) * pipeline) for each in (number // pipeline, number // pipeline + 1))
+    )
     made = "lists" if key == PARTS else f"stages of {configuration.get(PER_STAGE)} layers"
     yield key, f"{number} {made} do not divide over {pipeline} pipeline ranks; make them {near}"
 
@@ -63,7 +65,8 @@ def _per_rank(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             key,
             (
-                f"{name} runs one stage a rank, and {number} stages on {pipeline} ranks are {each}; make {pipeline} stages, or"
+                f"{name} runs one stage a rank, and {number} stages on {pipeline} ranks are {each}; make {pipeline}"
+                " stages, or"
                 f" write {SCHEDULE.partition('.')[2]} = Interleaved1F1B"
             ),
         )
@@ -181,7 +184,10 @@ RULES = (
         code="TT202",
         name="Stages divide over pipeline ranks",
         summary="number of stages % pp = 0, by lists or by ceil((layers + first + last) / layers_per_stage)",
-        why="torchtitan stops with `must be divisible by pipeline parallel size`, or asserts it when it builds the stages.",
+        why=(
+            "torchtitan stops with `must be divisible by pipeline parallel size`, or asserts it when it builds the"
+            " stages."
+        ),
         source=SPLIT,
         check=_uneven_stages,
     ),
@@ -190,7 +196,8 @@ RULES = (
         name="The schedule gets the stages a rank that it runs",
         summary="one for 1F1B and GPipe; two or more for looped schedules; two for ZBVZeroBubble and DualPipeV",
         why=(
-            "With layers_per_stage torchtitan refuses at the start. With lists of its own it does not look: a single-stage"
+            "With layers_per_stage torchtitan refuses at the start. With lists of its own it does not look: a"
+            " single-stage"
             " schedule runs the first stage of each rank and leaves out the others, and their layers with them."
         ),
         source=SPLIT,
@@ -213,7 +220,8 @@ RULES = (
         summary="tok_embeddings, layers.0 ... layers.N-1, norm, and the head (lm_head; up to 0.2 output), each once",
         why=(
             "torchtitan keeps in a stage what is listed and drops the rest, without a look at whether all is there: a"
-            " forgotten layer is left out of the model, and the loss still falls. The head is called output up to 0.2 and"
+            " forgotten layer is left out of the model, and the loss still falls. The head is called output up to"
+            " 0.2 and"
             " lm_head since, so that a list for the other version leaves the head out."
         ),
         source=SPLIT,
@@ -251,7 +259,10 @@ RULES = (
         code="TT209",
         name="Pipelines run without CUDA graphs",
         summary="pp > 1 needs training.disable_cuda_graphs",
-        why="0.3 captures CUDA graphs by default, and refuses at the start: `CUDA graphs do not support pipeline parallelism`.",
+        why=(
+            "0.3 captures CUDA graphs by default, and refuses at the start: `CUDA graphs do not support pipeline"
+            " parallelism`."
+        ),
         source="torchtitan/trainer.py at v0.3.0 (_validate_cuda_graphs)",
         check=_captured,
         since="0.3",
