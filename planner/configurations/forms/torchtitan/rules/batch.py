@@ -50,11 +50,11 @@ def _passes(configuration: Configuration) -> tuple[int, int, str]:
 
 def _too_few(configuration: Configuration) -> Iterator[Complaint]:
     pipeline, number, name = _passes(configuration)
-    stages = len(split(configuration).parts) or 2 * pipeline
+    stages = len(split(configuration).parts) or pipeline * (1 if name in SINGLE else 2)
     micro = configuration.number(MICRO_BATCH, 1)
     if pipeline == 1:
         return
-    needed = pipeline if name in SINGLE else stages if name == "DualPipeV" else 0
+    needed = stages if name in {*SINGLE, "DualPipeV"} else 0
     if number < needed:
         other = "; where memory forbids it, Interleaved1F1B runs with fewer" if name in SINGLE else ""
         yield (
@@ -159,7 +159,7 @@ RULES = (
     Rule(
         code="TT303",
         name="Schedules with one stage a rank get a micro-batch for each stage",
-        summary="local_batch_size / microbatch_size >= pp for 1F1B and GPipe, >= stages for DualPipeV",
+        summary="local_batch_size / microbatch_size >= stages for 1F1B, GPipe and DualPipeV",
         why=(
             "torch refuses since January 2025; before, fewer micro-batches than stages hung without a word."
             " Schedules with"

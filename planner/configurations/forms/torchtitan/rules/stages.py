@@ -10,6 +10,7 @@ from planner.configurations.forms.torchtitan.degrees import PIPELINE, degrees, m
 from planner.configurations.forms.torchtitan.stages import (
     EMBEDDING,
     FOLDED,
+    LOOPED,
     NORM,
     PARTS,
     PER_STAGE,
@@ -25,6 +26,8 @@ from planner.domain.configuration import WARNING, Configuration
 from planner.specs.problems import nearest
 
 SPLIT = "torchtitan/distributed/pipeline_parallel.py at v0.2.2 and v0.3.0"
+INTERLEAVED = "pipeline_parallel_schedule = Interleaved1F1B"
+PLAIN = "pipeline_parallel_schedule = 1F1B"
 SHOWN = 4
 """Names that a message lists."""
 
@@ -54,30 +57,51 @@ def _uneven_stages(configuration: Configuration) -> Iterator[Complaint]:
     yield key, f"{number} {made} do not divide over {pipeline} pipeline ranks; make them {near}"
 
 
-def _per_rank(configuration: Configuration) -> Iterator[Complaint]:
+def _each(configuration: Configuration) -> tuple[int, int, str]:
+    """Return the stages of each rank, the pipeline ranks, and the schedule; (0, 0, "") where that makes no sense."""
     pipeline, name = _pipeline(configuration), schedule_of(configuration)
     number = len(split(configuration).parts)
     if pipeline == 1 or not name or not number or number % pipeline:
-        return
-    each = number // pipeline
-    key = PARTS if PARTS in configuration else PER_STAGE if PER_STAGE in configuration else SCHEDULE
-    if name in SINGLE and each != 1:
+        return 0, 0, ""
+    return number // pipeline, pipeline, name
+
+
+def _per_rank(configuration: Configuration) -> Iterator[Complaint]:
+    each, pipeline, name = _each(configuration)
+    listed = split(configuration).key == PARTS
+    key = PARTS if listed else PER_STAGE
+    if name in FOLDED and each != 2:
+        yield key, f"{name} runs exactly two stages a rank, and these are {each}; make {2 * pipeline} stages"
+    elif name in SINGLE and each > 1 and not listed:
         yield (
             key,
+            f"{name} runs one stage a rank, and these are {each}; write more layers a stage, or {INTERLEAVED}",
+        )
+    elif name in LOOPED and each == 1 and not listed:
+        yield key, f"{name} runs two or more stages a rank, and these are one; write fewer layers a stage, or {PLAIN}"
+
+
+def _left_out(configuration: Configuration) -> Iterator[Complaint]:
+    each, pipeline, name = _each(configuration)
+    if name in SINGLE and each > 1 and split(configuration).key == PARTS:
+        yield (
+            PARTS,
             (
-                f"{name} runs one stage a rank, and {number} stages on {pipeline} ranks are {each}; make {pipeline}"
-                " stages, or"
-                f" write {SCHEDULE.partition('.')[2]} = Interleaved1F1B"
+                f"{name} runs the first of the {each} stages of each rank and leaves out the others, with their layers;"
+                " make"
+                f" {pipeline} stages, or write {INTERLEAVED}"
             ),
         )
-    elif name in FOLDED and each != 2:
-        yield key, f"{name} runs exactly two stages a rank, and these are {each}; make {2 * pipeline} stages"
-    elif name not in SINGLE and each < 2:
+
+
+def _one_each(configuration: Configuration) -> Iterator[Complaint]:
+    each, pipeline, name = _each(configuration)
+    if name in LOOPED and each == 1 and split(configuration).key == PARTS:
         yield (
-            key,
+            PARTS,
             (
-                f"{name} runs two or more stages a rank, and {number} stages on {pipeline} ranks are one; make"
-                f" {2 * pipeline} stages, or write {SCHEDULE.partition('.')[2]} = 1F1B"
+                f"{name} gains from two or more stages a rank, and these are one; make {2 * pipeline} stages, or write"
+                f" {PLAIN}"
             ),
         )
 
@@ -194,11 +218,13 @@ RULES = (
     Rule(
         code="TT203",
         name="The schedule gets the stages a rank that it runs",
-        summary="one for 1F1B and GPipe; two or more for looped schedules; two for ZBVZeroBubble and DualPipeV",
+        summary=(
+            "by layers_per_stage: one for 1F1B and GPipe, two or more for looped; two for ZBVZeroBubble and DualPipeV"
+        ),
         why=(
-            "With layers_per_stage torchtitan refuses at the start. With lists of its own it does not look: a"
-            " single-stage"
-            " schedule runs the first stage of each rank and leaves out the others, and their layers with them."
+            "torchtitan refuses at the start: `Single stage schedule requires exactly 1 stage per rank`,"
+            " `Multi-stage schedule"
+            " requires at least 2`, `v schedules assume 2`."
         ),
         source=SPLIT,
         check=_per_rank,
@@ -266,5 +292,28 @@ RULES = (
         source="torchtitan/trainer.py at v0.3.0 (_validate_cuda_graphs)",
         check=_captured,
         since="0.3",
+    ),
+    Rule(
+        code="TT210",
+        name="Each listed stage is run",
+        summary="with lists: 1F1B and GPipe have one stage a rank",
+        why=(
+            "A single-stage schedule takes the first stage of each rank, whatever else the lists give to it."
+            " torchtitan builds"
+            " the others, does not run them, and does not say so."
+        ),
+        source=f"{SPLIT} (build_pipeline_schedule)",
+        check=_left_out,
+        caught=False,
+    ),
+    Rule(
+        code="TT211",
+        name="Looped schedules have several stages a rank",
+        summary="with lists: two or more stages a rank for Interleaved1F1B, LoopedBFS and InterleavedZeroBubble",
+        why="With one stage a rank these schedules run, and fill and drain no faster than the plain ones.",
+        source="Narayanan et al. 2021, section 2.2.2",
+        check=_one_each,
+        severity=WARNING,
+        caught=False,
     ),
 )
