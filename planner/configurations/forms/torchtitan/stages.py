@@ -101,7 +101,8 @@ def generated(number: int, layers: int, first: int, last: int, head: str) -> Spl
     for key, weight, end in ((FIRST_LESS, first, "embedding"), (LAST_LESS, last, "head")):
         if weight > share:
             what = f"the {end} counts as {weight} layers, and the smallest of {number} stages holds {share} ({counted})"
-            return Split(key=key, trouble=f"{what}; write {share} or less")
+            most = (units - weight) // (number - 1)  # the largest that is not above the share that it leads to
+            return Split(key=key, trouble=f"{what}; write {most} or less")
     parts, begin = [], 0
     for stage in range(number):
         held = share + (stage < extra) - (first if stage == 0 else last if stage == number - 1 else 0)
