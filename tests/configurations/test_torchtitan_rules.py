@@ -108,6 +108,7 @@ BROKEN_TOML: tuple[tuple[str, dict[str, Any], str], ...] = (
         "1F1B runs the first of the 2 stages of each rank and leaves out the others",
     ),
     ("TT211", {PARTS: layers(8, 8, 8, 8), SCHEDULE: "Interleaved1F1B"}, "make 8 stages, or write"),
+    ("TT212", {SCHEDULE: "InterleavedZeroBubble", "compile.enable": True}, "write compile.enable = false"),
     ("TT301", {"training.local_batch_size": 0}, "write a whole number from 1 on"),
     ("TT302", {"parallelism.pipeline_parallel_microbatch_size": 3}, "write local_batch_size = 6 or 9"),
     ("TT303", {"training.local_batch_size": 2}, "write local_batch_size = 4 or more"),

@@ -132,13 +132,18 @@ def test_torchtitan_and_the_rules_refuse_the_same(version: Version) -> None:
     wrong = []
     for (text, world), answer in zip(cases, version.answers(requests), strict=True):
         assert "accepted" in answer, (answer, text)
-        ours = refused(text, version.exporter.parts, world)
-        if bool(ours) == answer["accepted"]:
+        ours = refused(text, world)
+        if bool(ours) == started(answer):
             wrong.append(f"{answer['message'] or 'accepted'}\n{ours}\n{text}")
     assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n\n".join(wrong[:5])
 
 
-def refused(text: str, _parts: object, world: int) -> list[str]:
+def started(answer: dict[str, Any]) -> bool:
+    """Return whether torchtitan started; stages that a schedule leaves out stop only those who ask what they hold."""
+    return bool(answer["accepted"]) or "zip() argument 2 is longer" in answer["message"]
+
+
+def refused(text: str, world: int) -> list[str]:
     """Return what the rules that torchtitan enforces say against a text."""
     name = "plan_titan.py" if "import Trainer" in text else "plan_titan.toml"
     try:

@@ -28,6 +28,8 @@ from planner.specs.problems import nearest
 SPLIT = "torchtitan/distributed/pipeline_parallel.py at v0.2.2 and v0.3.0"
 INTERLEAVED = "pipeline_parallel_schedule = Interleaved1F1B"
 PLAIN = "pipeline_parallel_schedule = 1F1B"
+SPLITTING = ("InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")
+"""Schedules that run the gradients of inputs and of weights apart."""
 SHOWN = 4
 """Names that a message lists."""
 
@@ -195,6 +197,13 @@ def _captured(configuration: Configuration) -> Iterator[Complaint]:
         yield PIPELINE, "CUDA graphs, on by default, do not go with stages; write training.disable_cuda_graphs = True"
 
 
+def _compiled(configuration: Configuration) -> Iterator[Complaint]:
+    name, parts = schedule_of(configuration), configuration.get("compile.components")
+    compiled = configuration.on("compile.enable") and isinstance(parts, list) and "model" in parts
+    if _pipeline(configuration) > 1 and name in SPLITTING and compiled:
+        yield SCHEDULE, f"{name} takes the backward pass apart, which compiled models cannot; write compile.enable = false"
+
+
 RULES = (
     Rule(
         code="TT201",
@@ -315,5 +324,17 @@ RULES = (
         check=_one_each,
         severity=WARNING,
         caught=False,
+    ),
+    Rule(
+        code="TT212",
+        name="Schedules that take the backward pass apart are not compiled",
+        summary="compile.enable = false, or no model in it, for InterleavedZeroBubble, ZBVZeroBubble and DualPipeV",
+        why=(
+            "torch stops with `is not supported with stage modules that have used torch.compile`. From 0.3 on torchtitan"
+            " compiles in a way that torch does not object to."
+        ),
+        source="torch/distributed/pipelining/schedules.py of torch 2.13 (_check_torch_compile_compatibility)",
+        check=_compiled,
+        until="0.3",
     ),
 )
