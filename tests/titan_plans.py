@@ -130,5 +130,3 @@ def layout(file: PlanFile) -> Layout:
         framework="torchtitan",
         chunk_layers=tuple(stage.chunk_sizes for stage in plan.stages) if cut else (),
     )
-
-

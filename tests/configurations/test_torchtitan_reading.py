@@ -136,7 +136,9 @@ def test_a_module_is_followed() -> None:
 
 def test_what_is_decided_at_run_time_is_noted() -> None:
     """The rest is read all the same, and what may have been changed is not taken for known."""
-    text = MODULE.replace("    return config\n", "    if LAYERS > 3:\n        p.tensor_parallel_degree = 8\n    return config\n")
+    text = MODULE.replace(
+        "    return config\n", "    if LAYERS > 3:\n        p.tensor_parallel_degree = 8\n    return config\n"
+    )
     text = text.replace("c.training.seq_len = 2 * 1024", 'c.training.seq_len = int(os.environ["SEQ"])')
     found = FORM.read(text, "plan.py")
     assert "parallelism.tensor_parallel_degree" not in found

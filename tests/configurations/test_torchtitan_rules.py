@@ -116,7 +116,11 @@ BROKEN_TOML: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("TT305", {"training.global_batch_size": 24}, "write global_batch_size = 16 or 32"),
     ("TT306", {"training.local_batch_size": 2, SCHEDULE: "Interleaved1F1B"}, "idle for about 43% of the step"),
     ("TT307", {"training.global_batch_size": 64}, "write local_batch_size = 32"),
-    ("TT401", {"parallelism.tensor_parallel_degree": 16}, "heads of keys and values of llama3 8B; write one of 1, 2, 4, 8"),
+    (
+        "TT401",
+        {"parallelism.tensor_parallel_degree": 16},
+        "heads of keys and values of llama3 8B; write one of 1, 2, 4, 8",
+    ),
     ("TT402", {"training.seq_len": 8190}, "write seq_len = 8188 or 8192"),
     ("TT404", {"training.seq_len": 262144}, "longer than the 131072"),
     ("TT405", {"model.flavor": "8B_varlen", "parallelism.context_parallel_degree": 2}, "no context parallelism"),
@@ -125,7 +129,11 @@ BROKEN_TOML: tuple[tuple[str, dict[str, Any], str], ...] = (
         {"parallelism.context_parallel_degree": 2, "parallelism.context_parallel_load_balancer": "tail"},
         "write headtail, ptrr or None",
     ),
-    ("TT501", {"model.name": "deepseek_v3", "model.flavor": "16B", "parallelism.expert_parallel_degree": 3}, "64 experts"),
+    (
+        "TT501",
+        {"model.name": "deepseek_v3", "model.flavor": "16B", "parallelism.expert_parallel_degree": 3},
+        "64 experts",
+    ),
     (
         "TT502",
         {"model.name": "deepseek_v3", "model.flavor": "16B", "parallelism.expert_parallel_degree": 8},
@@ -140,7 +148,11 @@ BROKEN_TOML: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("TT601", {"activation_checkpoint.mode": "memory_budget"}, "write compile.enable = true"),
     ("TT602", {"activation_checkpoint.selective_ac_option": "ops"}, "is neither"),
     ("TT603", {"parallelism.data_parallel_shard_degree": 1}, "compute in float32"),
-    ("TT604", {"parallelism.data_parallel_shard_degree": 1, "training.enable_cpu_offload": True}, "nothing is offloaded"),
+    (
+        "TT604",
+        {"parallelism.data_parallel_shard_degree": 1, "training.enable_cpu_offload": True},
+        "nothing is offloaded",
+    ),
     ("TT605", {"parallelism.fsdp_reshard_after_forward": "always"}, "for every micro-batch"),
     ("TT606", {"checkpoint.enable": True}, "here 2"),
 )
@@ -185,7 +197,9 @@ def test_what_is_sound_is_left_alone() -> None:
     assert complaints(module(values, 16)) == {}
 
 
-@pytest.mark.parametrize(("code", "changes", "message"), BROKEN_TOML, ids=lambda one: one if isinstance(one, str) else "")
+@pytest.mark.parametrize(
+    ("code", "changes", "message"), BROKEN_TOML, ids=lambda one: one if isinstance(one, str) else ""
+)
 def test_a_rule_speaks_up_in_toml(code: str, changes: dict[str, Any], message: str) -> None:
     """The message holds the numbers and the remedy, and stands where the setting is."""
     found = complaints(toml({**BASE, **changes}, 16))
