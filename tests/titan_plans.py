@@ -39,7 +39,7 @@ def divisor(draw: random.Random, number: int, most: int) -> int:
 
 
 def drawn(seed: int) -> PlanFile:
-    """Return the plan of a seed: up to 192 devices, layers cut as they come, everything that torchtitan is told unlike."""
+    """Return the plan of a seed: up to 192 devices, layers cut as they come."""
     draw = random.Random(seed)
     chain = model(draw.choice((0, 0, *range(len(NAMED) + len(WRITTEN_OUT)))))
     spec = dict(chain.spec)

@@ -112,8 +112,10 @@ pipeline_parallel_microbatch_size = 2
         ),
         ('[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule_csv = "x"\n', "name one"),
         (
-            "[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = "
-            '[["tok_embeddings"], ["layers.0", "norm", "output"]]\n',
+            (
+                "[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = "
+                '[["tok_embeddings"], ["layers.0", "norm", "output"]]\n'
+            ),
             "give each stage a layer",
         ),
     ],

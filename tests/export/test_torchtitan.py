@@ -121,7 +121,7 @@ def test_what_torchtitan_cannot_be_told_is_refused(exporter: Exporter, changes: 
 
 
 def test_another_order_of_ranks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torchtitan's mesh has replicas outside of stages never."""
+    """In the mesh of torchtitan stages are the outermost axis."""
     import planner.placement
 
     file = plain(read_named("8B"))

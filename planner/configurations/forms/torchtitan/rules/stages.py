@@ -201,7 +201,10 @@ def _compiled(configuration: Configuration) -> Iterator[Complaint]:
     name, parts = schedule_of(configuration), configuration.get("compile.components")
     compiled = configuration.on("compile.enable") and isinstance(parts, list) and "model" in parts
     if _pipeline(configuration) > 1 and name in SPLITTING and compiled:
-        yield SCHEDULE, f"{name} takes the backward pass apart, which compiled models cannot; write compile.enable = false"
+        yield (
+            SCHEDULE,
+            (f"{name} takes the backward pass apart, which compiled models cannot; write compile.enable = false"),
+        )
 
 
 RULES = (
@@ -330,7 +333,8 @@ RULES = (
         name="Schedules that take the backward pass apart are not compiled",
         summary="compile.enable = false, or no model in it, for InterleavedZeroBubble, ZBVZeroBubble and DualPipeV",
         why=(
-            "torch stops with `is not supported with stage modules that have used torch.compile`. From 0.3 on torchtitan"
+            "torch stops with `is not supported with stage modules that have used torch.compile`. From 0.3 on"
+            " torchtitan"
             " compiles in a way that torch does not object to."
         ),
         source="torch/distributed/pipelining/schedules.py of torch 2.13 (_check_torch_compile_compatibility)",
