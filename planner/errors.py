@@ -23,6 +23,8 @@ class Problem:
     """File, line and key, as in ``cluster.yaml:12 groups[0].device``; empty where there is none."""
     message: str
     """One sentence: what is wrong, and what would be right."""
+    code: str = ""
+    """Of the rule that is broken, as in ``planner explain PL108``; empty where it is no rule's."""
 
     def __str__(self) -> str:
         """Return the problem as one line."""
@@ -109,8 +111,9 @@ class NoPlanInTime(PlannerError):
 class CannotExpress(PlannerError):
     """A target has no way to say what a plan says; nothing is rounded to make it fit."""
 
-    def __init__(self, target: str, reasons: Sequence[str]) -> None:
-        """Keep the `target` and the `reasons`, at least one, each with a remedy where there is one."""
+    def __init__(self, target: str, reasons: Sequence[str], nearest: str = "") -> None:
+        """Keep the `target`, the `reasons`, at least one, and the `nearest` plan that it could carry, if known."""
         self.target = target
         self.reasons = tuple(reasons)
+        self.nearest = nearest
         super().__init__(f"the plan cannot be written for {target}: {'; '.join(self.reasons)}")

@@ -108,10 +108,10 @@ def uses_device(document: dict[str, Any]) -> bool:
 
 
 def uses_family(document: dict[str, Any]) -> bool:
-    """Olmo 2 7B: 2 x 100,352 x 4,096 + 32 (4 x 4,096^2 + 3 x 4,096 x 11,008 + 4 x 4,096) + 4,096 parameters."""
+    """2 x 128,005 x 2,560 + 36 (2,560 x 3,584 + 2,560^2 + 2 x 2,560 x 18,432 + 2 x 2,560) + 2,560."""
     if "plan" in document:
-        return bool(document["plan"]["model"]["family"] == "olmo2")
-    return bool(document["parameters"] == 7_298_617_344)
+        return bool(document["plan"]["model"]["family"] == "arcee")
+    return bool(document["parameters"] == 4_619_189_760)
 
 
 JUDGES: dict[str, Callable[[dict[str, Any]], bool]] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from planner.domain.model import Model
 from planner.layers import Embedding, Head, TransformerLayer
@@ -24,6 +25,8 @@ class Hyper:
     vocab_size: int
     vocab_size_padded: int | None = None
     """Rows that the framework really holds (Megatron pads to a multiple of 128 tp); None: not padded."""
+    word_embed_proj_dim: int | None = None
+    """Channels of the embedding's rows where they are projected to the hidden size; None: they have the hidden size."""
     max_position_embeddings: int
     """[tokens]"""
     type_vocab_size: int = 0
@@ -31,6 +34,12 @@ class Hyper:
     tie_word_embeddings: bool
     attention_bias: bool
     mlp_bias: bool
+    use_qk_norm: bool | None = None
+    """Whether queries and keys pass norms, in families that leave the choice; None: the family's own."""
+    norms_per_layer: int | None = None
+    """Norms of the hidden size in each layer, in families that leave the choice; None: the family's own."""
+    final_norm: bool | None = None
+    """Whether a norm follows the last layer, in families that leave the choice; None: the family's own."""
     hidden_dropout: float = 0.0
     """[-] rate behind each block."""
     attention_dropout: float = 0.0
@@ -66,6 +75,14 @@ class Architecture:
     """What holds where a configuration says nothing (the defaults of the family's Hugging Face class)."""
     default_ffn_factor: int | None = None
     """Feed-forward width over hidden size where none is given; None: it must be given."""
+    own: Mapping[str, bool | int | None] = field(default_factory=dict)
+    """Hyper-parameters that only this family has, and what holds where a configuration says nothing."""
+    adapt: Callable[[Mapping[str, Any]], Mapping[str, object]] | None = None
+    """The values of all of `own` -> what they mean under the common names, which go before them where written too."""
+    choices: tuple[str, ...] = ()
+    """Which of `word_embed_proj_dim`, `use_qk_norm`, `norms_per_layer` and `final_norm` the family leaves open."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Sizes that the family's Hugging Face class takes where a configuration nested in another leaves them out."""
 
 
 def spec_of(hyper: Hyper) -> tuple[tuple[str, object], ...]:
@@ -110,6 +127,49 @@ def transformer_layer(
     )
 
 
+def decoder(
+    hyper: Hyper,
+    family: str,
+    *,
+    gated: bool,
+    num_norms: int,
+    norm_size: int,
+    output_bias: bool,
+    query_key_norms: int = 0,
+    embedding_norm: bool = False,
+    head_bias: bool = False,
+) -> Model:
+    """Return the decoder with computed positions.
+
+    Args:
+        hyper: settled hyper-parameters.
+        family: name of the family.
+        gated: whether the feed-forward block has three matrices.
+        num_norms: norms of the hidden size in each layer.
+        norm_size: [-] parameters per channel of a norm: 1 a weight, 2 a bias too, 0 neither.
+        output_bias: whether the attention's last product has a bias.
+        query_key_norms: [-] parameters of the norms on queries and keys of a layer together.
+        embedding_norm: whether a norm follows the embedding.
+        head_bias: whether the projection to the vocabulary has a bias.
+    """
+    hidden, norm = hyper.hidden_size, norm_size * hyper.hidden_size
+    return assemble(
+        hyper,
+        family,
+        Embedding(hidden=hidden, vocabulary=hyper.vocabulary, norm_parameters=norm if embedding_norm else 0),
+        transformer_layer(
+            hyper, gated=gated, norm_parameters=num_norms * norm + query_key_norms, output_bias=output_bias
+        ),
+        Head(
+            hidden=hidden,
+            vocabulary=hyper.vocabulary,
+            tied=hyper.tie_word_embeddings,
+            bias=head_bias,
+            norm_parameters=norm,
+        ),
+    )
+
+
 def rms_norm_decoder(
     hyper: Hyper, family: str, *, num_norms: int = 2, query_key_norms: bool = False, output_bias: bool
 ) -> Model:
@@ -122,16 +182,17 @@ def rms_norm_decoder(
         query_key_norms: whether queries and keys pass a norm of `head_dim` weights each.
         output_bias: whether the attention's last product has a bias.
     """
-    norms = num_norms * hyper.hidden_size + (2 * hyper.head_dim if query_key_norms else 0)
-    return assemble(
+    return decoder(
         hyper,
         family,
-        Embedding(hidden=hyper.hidden_size, vocabulary=hyper.vocabulary),
-        transformer_layer(hyper, gated=True, norm_parameters=norms, output_bias=output_bias),
-        Head(
-            hidden=hyper.hidden_size,
-            vocabulary=hyper.vocabulary,
-            tied=hyper.tie_word_embeddings,
-            norm_parameters=hyper.hidden_size,
-        ),
+        gated=True,
+        num_norms=num_norms,
+        norm_size=1,
+        output_bias=output_bias,
+        query_key_norms=2 * hyper.head_dim if query_key_norms else 0,
     )
+
+
+def query_key_channels(hyper: Hyper) -> int:
+    """Return the width of all queries and all keys, [-] weights of norms over the full width of both."""
+    return hyper.head_dim * (hyper.num_attention_heads + hyper.num_key_value_heads)

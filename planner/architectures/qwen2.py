@@ -13,8 +13,17 @@ def build(hyper: Hyper) -> Model:
 
 QWEN2 = Architecture(
     name="qwen2",
-    model_types=("qwen2", "qwen2_vl_text", "qwen2_5_vl_text"),
+    model_types=("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"),
     build=build,
     aliases={"rms_norm_eps": "norm_eps"},
     defaults={"tie_word_embeddings": False, "attention_bias": True, "mlp_bias": False},
+    sizes={
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 32,
+        "intermediate_size": 22_016,
+        "vocab_size": 151_936,
+        "max_position_embeddings": 32_768,
+    },
 )

@@ -17,4 +17,13 @@ QWEN3 = Architecture(
     build=build,
     aliases={"rms_norm_eps": "norm_eps"},
     defaults={"head_dim": 128, "tie_word_embeddings": False, "attention_bias": False, "mlp_bias": False},
+    sizes={
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 32,
+        "intermediate_size": 22_016,
+        "vocab_size": 151_936,
+        "max_position_embeddings": 32_768,
+    },
 )

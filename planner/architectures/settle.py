@@ -19,10 +19,21 @@ REQUIRED = (
     "max_position_embeddings",
 )
 """What every configuration must say, in the order in which it is asked for."""
-COUNTS = (*REQUIRED, "num_key_value_heads", "head_dim", "vocab_size_padded", "type_vocab_size", "sliding_window")
-FLAGS = ("tie_word_embeddings", "attention_bias", "mlp_bias")
+COUNTS = (
+    *REQUIRED,
+    "num_key_value_heads",
+    "head_dim",
+    "vocab_size_padded",
+    "word_embed_proj_dim",
+    "norms_per_layer",
+    "type_vocab_size",
+    "sliding_window",
+)
+FLAGS = ("tie_word_embeddings", "attention_bias", "mlp_bias", "use_qk_norm", "final_norm")
 RATES = ("hidden_dropout", "attention_dropout")
 NUMBERS = ("norm_eps", "rope_theta")
+CHOICES = ("word_embed_proj_dim", "use_qk_norm", "norms_per_layer", "final_norm")
+"""What few families leave open, and the others have no words for."""
 KEYS = tuple(field.name for field in fields(Hyper) if field.name != "name")
 """The common names of all hyper-parameters."""
 
@@ -68,9 +79,13 @@ def settle(architecture: Architecture, values: Mapping[str, object], name: str, 
     reading = _Reading(where)
     _collect(reading, architecture, values)
     for key in tuple(reading.values):
-        trouble = _trouble(key, reading.values[key])
+        trouble = _trouble(key, reading.values[key]) or _no_choice(architecture, key, reading.values[key])
         if trouble:
             reading.refuse(key, trouble)
+    for key in CHOICES:
+        if key not in architecture.choices:
+            reading.values.pop(key, None)
+    _adapt(reading, architecture, values)
     _fill(reading, architecture)
     _check_heads(reading)
     _check_vocabulary(reading)
@@ -92,12 +107,47 @@ def _collect(reading: _Reading, architecture: Architecture, values: Mapping[str,
         key = architecture.aliases.get(written, written)
         if key not in KEYS or value is None:
             continue
+        if key in reading.values and key == "hidden_act":
+            # Gemma's first files say "gelu" there and mean what stands under the family's own name.
+            reading.values[key] = value if written != key else reading.values[key]
+            continue
         if key in reading.values and reading.values[key] != value:
             other = reading.written[key]
             message = f"is {value!r} but {other}, the same thing, is {reading.values[key]!r}; keep one"
             reading.problems.append(Problem(reading.where(written), message))
             continue
         reading.values[key], reading.written[key] = value, written
+
+
+def _no_choice(architecture: Architecture, key: str, value: object) -> str:
+    """Return what is wrong with a choice that the family does not leave, or nothing; false changes nothing."""
+    if key not in CHOICES or key in architecture.choices or value is False:
+        return ""
+    return f"is no choice that family {architecture.name} leaves; remove it"
+
+
+def _adapt(reading: _Reading, architecture: Architecture, values: Mapping[str, object]) -> None:
+    """Add what the family's own hyper-parameters mean under the common names."""
+    if architecture.adapt is None:
+        return
+    own = dict(architecture.own)
+    for key, default in architecture.own.items():
+        value = values.get(key)
+        if value is None:
+            continue
+        good = isinstance(value, bool) if isinstance(default, bool) else _is_count(value)
+        if good:
+            own[key] = cast("bool | int", value)
+        else:
+            right = "true or false" if isinstance(default, bool) else f"a whole number from 1 to {NUMBER_MAX:,}"
+            reading.problems.append(Problem(reading.where(key), f"should be {right}, not {value!r}"))
+    for key, value in architecture.adapt(own).items():
+        if value is not None:
+            reading.values.setdefault(key, value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= NUMBER_MAX
 
 
 def _trouble(key: str, value: object) -> str:

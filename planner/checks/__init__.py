@@ -1,6 +1,7 @@
 """What must hold of any plan, whoever made it; one rule a file, and a new one is a file and a row of CHECKS."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from planner.checks.base import Check, Context, StageMemory
 from planner.checks.batch import BATCH
@@ -21,7 +22,7 @@ CHECKS: tuple[Check, ...] = (LAYERS, BATCH, SCHEDULE, DEGREES, DEVICES, PRECISIO
 def run_checks(context: Context, names: Collection[str] = ()) -> tuple[Problem, ...]:
     """Return everything that is wrong with the plan of `context`, or what the checks called `names` find."""
     chosen = [check for check in CHECKS if not names or check.name in names]
-    return tuple(problem for check in chosen for problem in check.check(context))
+    return tuple(replace(problem, code=check.code) for check in chosen for problem in check.check(context))
 
 
 __all__ = ["CHECKS", "Check", "Context", "StageMemory", "other_profiles", "refusals", "run_checks", "runs_on"]

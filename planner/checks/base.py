@@ -61,7 +61,11 @@ def places(pipeline: Plan, prefix: str, key: str = "") -> Iterator[tuple[str, St
 class Check:
     """A rule. It never fails on nonsense, and leaves to other rules what is theirs to say."""
 
+    code: str
+    """Stable, as in ``planner explain PL108``."""
     name: str
     summary: str
     """What holds of a plan that passes."""
+    why: str
+    """What happens where it does not hold."""
     check: Callable[[Context], tuple[Problem, ...]]

@@ -45,4 +45,10 @@ def _own_problems(prefix: str, plan: Plan) -> Iterator[Problem]:
             yield Problem(place, f"is {stage.split}; must divide the micro-batch of {plan.micro_batch}")
 
 
-BATCH = Check(name="batch", summary="the micro-batches of all replicas make up the global batch", check=_check)
+BATCH = Check(
+    code="PL102",
+    name="batch",
+    summary="the micro-batches of all replicas make up the global batch",
+    why="The optimizer sees another number of samples than the job says; its learning rate no longer fits them.",
+    check=_check,
+)

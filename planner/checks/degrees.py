@@ -61,4 +61,10 @@ def _changed(strategy: Strategy, axis: str, degree: int) -> tuple[tuple[str, int
     return tuple((name, degree if name == axis else given) for name, given in strategy.degrees)
 
 
-DEGREES = Check(name="degrees", summary="every degree belongs to a known axis and divides what it cuts", check=_check)
+DEGREES = Check(
+    code="PL104",
+    name="degrees",
+    summary="every degree belongs to a known axis and divides what it cuts",
+    why="A dimension that does not divide by its degree cannot be cut in equal parts, which every framework wants.",
+    check=_check,
+)

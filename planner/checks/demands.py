@@ -64,4 +64,10 @@ def _policies(stage: Stage) -> Iterator[str]:
         yield stage.recompute
 
 
-DEMANDS = Check(name="demands", summary="the job's constraints hold", check=_check)
+DEMANDS = Check(
+    code="PL109",
+    name="demands",
+    summary="the job's constraints hold",
+    why="The plan may be good, but it is not what the job asked for.",
+    check=_check,
+)

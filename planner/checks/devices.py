@@ -67,5 +67,9 @@ def _width_problems(place: str, strategy: Strategy, group: DeviceGroup) -> list[
 
 
 DEVICES = Check(
-    name="devices", summary="groups have the devices, each replica inside a node or on whole ones", check=_check
+    code="PL105",
+    name="devices",
+    summary="groups have the devices, each replica inside a node or on whole ones",
+    why="Ranks without a device never start, and a tensor group that straddles nodes unevenly has no fast link.",
+    check=_check,
 )

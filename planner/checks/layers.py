@@ -54,4 +54,10 @@ def _runs(plan: Plan, prefix: str) -> Iterator[tuple[str, int, str, int]]:
                 yield f"{place}.first_layer", first, f"{place}.last_layer", last
 
 
-LAYERS = Check(name="layers", summary="every layer runs exactly once, in order", check=_check)
+LAYERS = Check(
+    code="PL101",
+    name="layers",
+    summary="every layer runs exactly once, in order",
+    why="A layer that runs twice or never trains another model than the one that was meant.",
+    check=_check,
+)

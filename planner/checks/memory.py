@@ -29,4 +29,13 @@ def _check(context: Context) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-MEMORY = Check(name="memory", summary="every stage fits into its device's memory, less the head-room", check=_check)
+MEMORY = Check(
+    code="PL108",
+    name="memory",
+    summary="every stage fits into its device's memory, less the head-room",
+    why=(
+        "A run that is short of memory dies at its first step, or hours later when the allocator has torn its memory "
+        "apart: that is what the head-room is for. `planner check` lists what would help, cheapest first."
+    ),
+    check=_check,
+)

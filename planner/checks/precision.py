@@ -15,4 +15,10 @@ def _check(context: Context) -> tuple[Problem, ...]:
     )
 
 
-PRECISION = Check(name="precision", summary="every device in use has the job's precision", check=_check)
+PRECISION = Check(
+    code="PL106",
+    name="precision",
+    summary="every device in use has the job's precision",
+    why="Devices without the precision fall back to a slower one, or fail at the first product.",
+    check=_check,
+)

@@ -52,4 +52,10 @@ def _unmeasured(context: Context) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-PROFILE = Check(name="profile", summary="layers are timed as they were measured, where they were", check=_check)
+PROFILE = Check(
+    code="PL107",
+    name="profile",
+    summary="layers are timed as they were measured, where they were",
+    why="What was not measured has no time; the planner does not mix measured and computed layers.",
+    check=_check,
+)

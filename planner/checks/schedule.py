@@ -66,4 +66,10 @@ def _chunk_problems(plan: Plan) -> list[tuple[str, str]]:
     return []
 
 
-SCHEDULE = Check(name="schedule", summary="schedule, ZeRO stage and recompute are known and possible", check=_check)
+SCHEDULE = Check(
+    code="PL103",
+    name="schedule",
+    summary="schedule, ZeRO stage and recompute are known and possible",
+    why="It would deadlock, or leave stages without work: some need several chunks a stage, or many micro-batches.",
+    check=_check,
+)

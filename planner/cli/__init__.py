@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli import accuracy, calibrate, check, explain, export, importing, plan, predict, schema, show
+from planner.cli import accuracy, calibrate, check, diff, explain, export, importing, plan, predict, schema, show
 from planner.cli.command import INTERRUPTED, Command
 
 __all__ = ["app", "main"]
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.command("plan", cls=Command)(plan.plan)
 app.command("predict", cls=Command)(predict.predict)
 app.command("check", cls=Command)(check.check)
+app.command("diff", cls=Command)(diff.diff)
 app.command("explain", cls=Command)(explain.explain)
 app.command("export", cls=Command)(export.export)
 app.command("accuracy", cls=Command)(accuracy.accuracy)

@@ -1,121 +1,209 @@
-"""``planner check``: judge plan files."""
+"""``planner check``: judge plans and launch configurations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.command import PROBLEMS, WRONG_INPUT, say
-from planner.cli.options import Format, FormatOption, Headroom, share
+from planner.cli.options import Headroom, number, share
 
 if TYPE_CHECKING:
     from planner.domain.cluster import Cluster
-    from planner.domain.prediction import Prediction
-    from planner.errors import Problem, Repair
-    from planner.specs.plan import PlanFile
+    from planner.domain.job import Job
+    from planner.domain.model import Model
+    from planner.domain.prediction import Outcome
+    from planner.pipeline.verdict import Question, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A file, and what is to be said of it."""
+class Report(str, Enum):
+    """What verdicts are printed as."""
 
-    source: str
-    file: PlanFile | None
-    """None if it could not be read."""
-    prediction: Prediction | None
-    problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
-    repairs: tuple[Repair, ...] = ()
-    """Changes with which it would fit."""
-
-    @property
-    def code(self) -> int:
-        """Exit code of this file alone."""
-        return WRONG_INPUT if self.file is None else PROBLEMS if self.problems else 0
+    text = "text"
+    json = "json"
+    yaml = "yaml"
+    github = "github"
+    gitlab = "gitlab"
+    sarif = "sarif"
+    junit = "junit"
 
 
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Plan files, or -.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Plans, launch scripts or configurations, or -.")
+    ],
+    form: Annotated[
+        str | None, typer.Option("--from", metavar="KIND", help="What the files are; by default it is recognised.")
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option("--framework-version", metavar="VERSION", help="Whose rules hold; default the newest.")
+    ] = None,
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="CLUSTER", help="Whether the plans hold on this cluster instead.")
+        str | None, typer.Option("--cluster", metavar="CLUSTER", help="Where they shall run; a plan: here instead.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="What they train, if they do not say.")
+    ] = None,
+    global_batch: Annotated[
+        str | None, typer.Option("--global-batch", metavar="SAMPLES", help="Of one step, if they do not say.")
+    ] = None,
+    sequence_length: Annotated[
+        str | None, typer.Option("--sequence-length", metavar="TOKENS", help="Of one sample, if they do not say.")
     ] = None,
     headroom: Headroom = None,
-    form: FormatOption = Format.text,
+    search: Annotated[
+        bool, typer.Option("--search/--no-search", help="Compare configurations on --cluster with the best plan.")
+    ] = True,
+    report: Annotated[Report, typer.Option("--format", help="Of what is printed; json is stable.")] = Report.text,
 ) -> None:
-    """Judge plan files, without trusting their figures.
+    """Judge plans and launch configurations, without trusting their figures.
 
     The exit code is 0 if all are good, 1 if one has problems, 2 if one cannot be read.
     """
-    from planner.cli.inputs import refuse_shared_stdin
-    from planner.report.terminal import write
-    from planner.specs.cluster import read_cluster
+    from planner.cli.inputs import note, refuse_shared_stdin
+    from planner.errors import SpecError
+    from planner.pipeline.verdict import PLAN, Question
 
-    refuse_shared_stdin(*files, cluster)
-    other = None if cluster is None else read_cluster(cluster)
-    left_free = None if headroom is None else share(headroom, "--headroom")
-    judged = []
+    refuse_shared_stdin(*files, cluster, model)
+    if form is not None:
+        _refuse_unknown(form, PLAN)
+    if version is not None and not any(letter.isdigit() for letter in version):
+        raise SpecError.of("--framework-version", f"is {version!r}; write numbers, such as 0.12")
+    job = {"global_batch": number(global_batch), "sequence_length": number(sequence_length)}
+    found_cluster: Cluster | None = None
+    found_model: Model | None = None
+    if cluster is not None:
+        from planner.specs.cluster import read_cluster
+
+        found_cluster = read_cluster(cluster)
+    if model is not None:
+        from planner.specs.model import read_model
+
+        found_model = read_model(model, note=note)
+    question = Question(
+        form=form,
+        version=version or "",
+        cluster=found_cluster,
+        model=found_model,
+        job={key: value for key, value in job.items() if value is not None}
+        | ({} if headroom is None else {"headroom": share(headroom, "--headroom")}),
+        search=search,
+    )
+    verdicts = []
     for source in files:
-        judged.append(_judge(source, other, left_free))
-        if form is Format.text:
-            _tell(judged[-1])
-    if form is not Format.text:
-        from planner.report.to_json import dumped
-
-        write(dumped({"format_version": "1.0", "files": [_record(one) for one in judged]}, form.value))
-    code = max(one.code for one in judged)
+        verdicts.append(_judge(source, question))
+        if report is Report.text:
+            _tell(verdicts[-1])
+    if report is not Report.text:
+        _print(verdicts, report)
+    _summarise(verdicts)
+    code = max(_code(one) for one in verdicts)
     if code:
         raise typer.Exit(code)
 
 
-def _judge(source: str, other: Cluster | None, headroom: float | None) -> Judged:
-    """Return the judgement of one file, at another head-room if one is given.
+def _refuse_unknown(form: str, plan: str) -> None:
+    """Stop at a kind that is none.
 
-    One that cannot be read is a judgement, too.
+    Raises:
+        SpecError: it is not known.
     """
+    from planner.configurations import FORMS
     from planner.errors import SpecError
-    from planner.specs.plan import read_plan
+
+    known = [plan, *(one.name for one in FORMS)]
+    if form not in known:
+        raise SpecError.of("--from", f"is {form!r}; choose one of {', '.join(known)}")
+
+
+def _judge(source: str, question: Question) -> Verdict:
+    """Return the verdict on one file; that it cannot be read is one, too."""
+    from planner.errors import SpecError
+    from planner.pipeline.verdict import judge_text, unreadable
+    from planner.specs.files import read_text
 
     try:
-        file = read_plan(source)
+        text, origin = read_text(source)
     except SpecError as error:
-        return Judged(source, None, None, error.problems, ())
-    from planner.pipeline import find_repairs, judge, placed
-
-    if headroom is not None:
-        file = replace(file, job=replace(file.job, headroom=headroom))
-    prediction, problems, notes = judge(file, other)
-    repairs = find_repairs(*placed(file, other), file.model, file.job, prediction) if prediction else ()
-    return Judged(source, file, prediction, problems, notes, repairs)
+        return unreadable(source, error.problems)
+    return judge_text(origin, text, question, search=_search)
 
 
-def _tell(one: Judged) -> None:
-    from planner.report.plan import decision, speed
-    from planner.report.pressure import warning_lines
-    from planner.report.problems import check_text, problems_text, repair_lines
+def _search(cluster: Cluster, model: Model, job: Job) -> Outcome:
+    """Return the best plan, with progress on a terminal."""
+    from planner.cli.progress import progress
+    from planner.pipeline import make_plan
+
+    reporter = progress()
+    try:
+        return make_plan(cluster, model, job, references=False, reporter=reporter)
+    finally:
+        if reporter:
+            reporter.clear()
+
+
+def _code(one: Verdict) -> int:
+    return WRONG_INPUT if not one.kind else 0 if one.is_good else PROBLEMS
+
+
+def _tell(one: Verdict) -> None:
+    from planner.domain.configuration import ERROR, WARNING
     from planner.report.terminal import page_width, write
 
-    if one.file is None:
-        say(problems_text(one.problems))
+    if not one.kind:
+        from planner.report.problems import problems_text
+
+        say(problems_text(one.of(ERROR)))
         return
-    summary = [decision(one.file.plan), *([speed(one.prediction)] if one.prediction else [])]
-    width = page_width()
-    more = warning_lines(one.prediction, width - 2) if one.prediction else []
-    more += repair_lines(one.repairs, width - 2) if one.repairs else []
-    write(check_text(one.source, one.problems, one.notes, summary, width, more=more))
+    from planner.report.verdict import verdict_text
+
+    problems, warnings = one.of(ERROR), one.of(WARNING)
+    parts = (one.notes, one.file, one.prediction, one.repairs, one.best)
+    write(verdict_text(one.source, problems, warnings, *parts, page_width()))
 
 
-def _record(one: Judged) -> dict[str, object]:
-    from planner.report.to_json import prediction_record, problem_records, repair_records, warning_records
+def _print(verdicts: Sequence[Verdict], report: Report) -> None:
+    """Print all verdicts for a machine."""
+    from planner.report import ci
+    from planner.report.terminal import write
 
-    return {
-        "file": one.source,
-        "readable": one.file is not None,
-        "good": one.code == 0,
-        "problems": problem_records(one.problems),
-        "notes": list(one.notes),
-        "warnings": warning_records(one.prediction) if one.prediction else [],
-        "repairs": repair_records(one.repairs),
-        "prediction": prediction_record(one.file.plan, one.prediction) if one.file and one.prediction else None,
-    }
+    if report in {Report.json, Report.yaml}:
+        from planner.report.to_json import dumped
+
+        files = [_record(one) for one in verdicts]
+        write(dumped({"format_version": "1.0", "files": files}, report.value))
+        return
+    found = [(one.source, one.findings) for one in verdicts]
+    if report is Report.sarif:
+        from planner.pipeline.rules import story
+
+        write(ci.sarif(found, lambda code: (story(code).title, story(code).summary)))
+        return
+    writers = {Report.github: ci.github, Report.gitlab: ci.gitlab, Report.junit: ci.junit}
+    write(writers[report](found))
+
+
+def _record(one: Verdict) -> dict[str, object]:
+    from planner.domain.configuration import ERROR
+    from planner.report.verdict import verdict_record
+
+    parts = (one.notes, one.file, one.prediction, one.repairs, one.best)
+    return verdict_record(one.source, one.kind, one.of(ERROR), one.findings, *parts)
+
+
+def _summarise(verdicts: Sequence[Verdict]) -> None:
+    """Add to the summary of the job where GitHub offers a place for one."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    from planner.report.ci import summary
+
+    try:
+        with open(path, "a", encoding="utf-8") as file:  # noqa: PTH123 - it is appended to
+            file.write(summary([(one.source, one.findings) for one in verdicts]))
+    except OSError as error:
+        say(f"note: the job's summary cannot be written ({error.strerror})\n")

@@ -59,6 +59,8 @@ def failed(error: SpecError | NoFeasiblePlan | NoPlanInTime | CannotExpress) -> 
         return WRONG_INPUT
     if isinstance(error, CannotExpress):
         say(problems_text([Problem(f"--to {error.target}", reason) for reason in error.reasons]))
+        if error.nearest:
+            say(f"planner: {error.nearest}\n")
         return INEXPRESSIBLE
     if isinstance(error, NoPlanInTime):
         say(no_time_text(error))

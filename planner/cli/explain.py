@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.command import INTERRUPTED, PROBLEMS, say
-from planner.cli.options import Format, FormatOption, PlanSource
+from planner.cli.options import Format, FormatOption
 
 if TYPE_CHECKING:
     from planner.domain.prediction import Outcome
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    plan: PlanSource,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="Plan file, -, or the code of a rule, such as PL108.")],
     why_not: Annotated[
         list[str] | None,
         typer.Option("--why-not", metavar="TEXT", help='Compare with the best plan under "tp=8", ...; repeatable.'),
@@ -25,7 +26,10 @@ def explain(
     ] = True,
     form: FormatOption = Format.text,
 ) -> None:
-    """Say what binds a plan, what the runners-up lose, and why not otherwise."""
+    """Say what binds a plan, what the runners-up lose, and why not otherwise; or what a rule is about."""
+    if re.fullmatch(r"[A-Za-z]{2}[0-9]{3}", plan):
+        _explain_rule(plan, form)
+        return
     from planner import pipeline
     from planner.report.explain import explain_text
     from planner.report.problems import problems_text
@@ -69,6 +73,21 @@ def explain(
         raise typer.Exit(INTERRUPTED)
     if problems:
         raise typer.Exit(PROBLEMS)
+
+
+def _explain_rule(code: str, form: Format) -> None:
+    """Tell the story of a rule."""
+    from planner.pipeline.rules import story
+    from planner.report.rule import rule_document, rule_text
+    from planner.report.terminal import page_width, write
+    from planner.report.to_json import dumped
+
+    found = story(code)
+    fields = (found.code, found.title, found.severity, found.of, found.versions, found.source)
+    if form is Format.text:
+        write(rule_text(*fields, found.summary, found.why, caught=found.caught, width=page_width()))
+    else:
+        write(dumped(rule_document(*fields, found.summary, found.why, caught=found.caught), form.value))
 
 
 def _refuse_wrong(text: str, file: PlanFile) -> None:

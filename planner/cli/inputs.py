@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from planner.cli.command import say
-from planner.domain.cluster import Cluster
-from planner.domain.job import Job
-from planner.domain.model import Model
 from planner.errors import Problem, SpecError
-from planner.specs.cluster import read_cluster
-from planner.specs.job import read_job
-from planner.specs.model import read_model
+
+if TYPE_CHECKING:
+    from planner.domain.cluster import Cluster
+    from planner.domain.job import Job
+    from planner.domain.model import Model
+    from planner.specs.plan import PlanFile
 
 STDIN = "-"
 """Source that is standard input."""
@@ -25,9 +26,43 @@ def read_inputs(
     Raises:
         SpecError: with the problems of cluster and model together, or those of the job.
     """
+    from planner.specs.job import read_job
+
     refuse_shared_stdin(cluster, model, job)
     found_cluster, found_model = read_both(cluster, model)
     return found_cluster, found_model, *read_job(job, given, found_model, found_cluster)
+
+
+def read_like(
+    source: str, cluster: str | None, model: str | None, job: str | None, given: Mapping[str, object]
+) -> tuple[Cluster, Model, Job, tuple[str, ...], PlanFile | None]:
+    """Return what to plan like a plan file or a launch configuration, the defaults in it, and how that is laid out.
+
+    Raises:
+        SpecError: a source is missing or wrong.
+    """
+    from planner.pipeline.given import form_of, past
+    from planner.specs.cluster import read_cluster
+    from planner.specs.files import read_text
+    from planner.specs.job import read_job
+    from planner.specs.model import read_model
+
+    if cluster is None:
+        raise SpecError.of(
+            "--like", "needs the cluster to plan for, as in `planner plan --like FILE --cluster CLUSTER`"
+        )
+    refuse_shared_stdin(source, cluster, model, job)
+    where = read_cluster(cluster)
+    what = None if model is None else read_model(model, note=note)
+    text, origin = read_text(source)
+    found = past(text, origin, form_of(text, origin), where, what, given)
+    for sentence in found.notes:
+        note(sentence)
+    kept = dict(found.job)
+    if not {"global_batch", "global_batch_tokens"}.isdisjoint(given):
+        kept.pop("global_batch", None)
+    settled, defaults = read_job(job, {**kept, **given}, found.model, where)
+    return where, found.model, settled, defaults, found.file
 
 
 def refuse_shared_stdin(*sources: str | None) -> None:
@@ -46,6 +81,9 @@ def read_both(cluster: str, model: str) -> tuple[Cluster, Model]:
     Raises:
         SpecError: with the problems of both.
     """
+    from planner.specs.cluster import read_cluster
+    from planner.specs.model import read_model
+
     problems: list[Problem] = []
     found_cluster: Cluster | None = None
     found_model: Model | None = None

@@ -8,7 +8,6 @@ import typer
 
 from planner.cli.command import INFEASIBLE, INTERRUPTED, say
 from planner.cli.options import (
-    ClusterSource,
     Constraints,
     Format,
     FormatOption,
@@ -18,7 +17,6 @@ from planner.cli.options import (
     GlobalBatchTokens,
     Headroom,
     JobFile,
-    ModelSource,
     Optimizer,
     Precision,
     SequenceLength,
@@ -33,11 +31,24 @@ if TYPE_CHECKING:
     from planner.domain.job import Job
     from planner.domain.model import Model
     from planner.domain.prediction import Outcome
+    from planner.report.difference import Side
+    from planner.specs.plan import PlanFile
 
 
 def plan(
-    cluster: ClusterSource,
-    model: ModelSource,
+    cluster: Annotated[
+        str | None, typer.Argument(metavar="CLUSTER", help="Cluster file, - or a one-liner: 8x8:h100-sxm-80gb.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="Model file, - or a Hugging Face config.json.")
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option("--like", metavar="FILE", help="Plan the job of this plan, launch script or configuration."),
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option("--cluster", metavar="CLUSTER", help="With --like: where, instead of CLUSTER.")
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan file; - prints it instead.")
     ] = None,
@@ -60,8 +71,9 @@ def plan(
     form: FormatOption = Format.text,
 ) -> None:
     """Find the fastest plan that fits, with a proof of how good it is."""
-    from planner.cli.inputs import read_inputs
+    from planner.cli.inputs import read_inputs, read_like
     from planner.cli.output import refuse_unwritable
+    from planner.errors import SpecError
 
     refuse_unwritable(output)
     given = overrides(
@@ -78,10 +90,18 @@ def plan(
         total_tokens=total_tokens,
         constraints=constraint,
     )
-    found_cluster, found_model, found_job, defaults = read_inputs(cluster, model, job, given)
+    old: PlanFile | None = None
+    if like is not None:
+        found_cluster, found_model, found_job, defaults, old = read_like(like, on or cluster, model, job, given)
+    elif cluster is None or model is None or on is not None:
+        raise SpecError.of(
+            "", "give CLUSTER and MODEL, as in `planner plan 8x8:h100-sxm-80gb model.yaml`, or --like FILE"
+        )
+    else:
+        found_cluster, found_model, found_job, defaults = read_inputs(cluster, model, job, given)
     outcome = _search(found_cluster, found_model, found_job, form, references=references)
     interrupted = outcome.search.status == "interrupted"
-    _print(outcome, found_cluster, found_model, found_job, defaults, form, output)
+    _print(outcome, found_cluster, found_model, found_job, defaults, form, output, (str(like), old) if old else None)
     if interrupted:
         kept = f"; {output} is left as it was" if output and output != "-" else ""
         say(f"planner: interrupted, this is the best plan so far{kept}\n")
@@ -117,8 +137,9 @@ def _print(
     defaults: tuple[str, ...],
     form: Format,
     output: str | None,
+    old: tuple[str, PlanFile] | None = None,
 ) -> None:
-    """Print what was found, then write the plan file, unless it is all that shall be printed."""
+    """Print what was found, and how it differs from an old plan; then write the plan file, unless only it is wanted."""
     from planner.cli.output import STDOUT, write_record
     from planner.pipeline import runs_on
     from planner.report.plan import plan_text
@@ -135,10 +156,31 @@ def _print(
         hint = _hint(output)
         page = plan_text(outcome, cluster, model, job, defaults=defaults, runs_on=names, hint=hint, width=page_width())
         write(page)
+        if old:
+            from planner.report.difference import difference_text
+
+            write(
+                "\n"
+                + difference_text((old[0], "this plan"), *_sides(outcome, cluster, model, job, old[1]), page_width())
+            )
     else:
-        write(dumped(plan_document(outcome, cluster, model, job, names), form.value))
+        document = plan_document(outcome, cluster, model, job, names)
+        if old:
+            from planner.report.difference import difference_document
+
+            document["difference"] = difference_document(*_sides(outcome, cluster, model, job, old[1]))
+        write(dumped(document, form.value))
     if output and outcome.search.status != "interrupted":
         write_record(record, output)
+
+
+def _sides(outcome: Outcome, cluster: Cluster, model: Model, job: Job, old: PlanFile) -> tuple[Side, Side]:
+    """Return the old plan, and the one that was found."""
+    from planner.cli.diff import side
+    from planner.report.difference import Side
+
+    now = Side(plan=outcome.plan, cluster=cluster, model=model, job=job, prediction=outcome.prediction)
+    return side(old), now
 
 
 def _hint(output: str | None) -> str:

@@ -1,8 +1,9 @@
 """Launch configurations of training frameworks, one kind a package: read, held to the framework's rules, understood."""
 
 from planner.configurations.base import Complaint, Form, Rule, Setup
+from planner.configurations.forms.megatron import MEGATRON
 from planner.configurations.forms.torchtitan import TORCHTITAN
 
-FORMS: tuple[Form, ...] = (TORCHTITAN,)
+FORMS: tuple[Form, ...] = (MEGATRON, TORCHTITAN)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

@@ -7,13 +7,20 @@ from typing import TypeVar
 
 from planner.errors import SpecError
 from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
+from planner.export.frameworks.megatron import MEGATRON
 from planner.export.frameworks.torchtitan import TORCHTITAN, TORCHTITAN_TOML
 from planner.export.hostfile import HOSTFILE
+from planner.export.launchers.jobset import JOBSET
+from planner.export.launchers.ray import RAY
+from planner.export.launchers.skypilot import SKYPILOT
+from planner.export.launchers.slurm import SLURM
+from planner.export.launchers.torchrun import TORCHRUN
+from planner.export.launchers.trainjob import TRAINJOB
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (RANK_TABLE, HOSTFILE, TORCHTITAN, TORCHTITAN_TOML)
-LAUNCHERS: tuple[Launcher, ...] = ()
+EXPORTERS: tuple[Exporter, ...] = (MEGATRON, TORCHTITAN, TORCHTITAN_TOML, RANK_TABLE, HOSTFILE)
+LAUNCHERS: tuple[Launcher, ...] = (TORCHRUN, SLURM, JOBSET, TRAINJOB, SKYPILOT, RAY)
 
 Target = TypeVar("Target", bound=Exporter | Launcher)
 
@@ -44,9 +51,7 @@ def _named(option: str, name: str, known: Iterable[Target]) -> Target:
 
     found = {one.name: one for one in known}
     if name not in found:
-        near = nearest(name, found)
-        listed = "" if near.startswith("; known") else f"; known: {', '.join(found)}"
-        raise SpecError.of(option, f"is {name!r}, which is no target{near}{listed}")
+        raise SpecError.of(option, f"is {name!r}, which is no target{nearest(name, found)}")
     return found[name]
 
 

@@ -73,6 +73,8 @@ def _refuse_halves(text: str, value: Any, origin: str) -> None:
 def _json_message(text: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
         return 'is empty; write keys and values such as `{"name": "my-cluster"}`'
+    if error.pos >= len(text.rstrip()):
+        return "is not valid JSON: it ends before its brackets are closed; was it cut short?"
     return (
         f"is not valid JSON: {error.msg.lower()} at column {error.colno}; check commas, quotes and brackets before it"
     )

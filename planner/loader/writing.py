@@ -21,7 +21,10 @@ def dump_yaml(value: object) -> str:
 
 @cache
 def _dumper() -> Any:
-    """Return the safe dumper, changed so that text is quoted wherever `scalar` or YAML 1.1 would misread it."""
+    """Return the safe dumper, changed so that text is quoted wherever `scalar` or YAML 1.1 would misread it.
+
+    Text of several lines stands as it is.
+    """
     import yaml
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -31,7 +34,8 @@ def _dumper() -> Any:
             plain = scalar(text) == text
         except ValueError:
             plain = False
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else "'")
+        style = "|" if "\n" in text else None if plain else "'"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     def represent_number(dumper: Any, number: float) -> Any:
         if not math.isfinite(number):

@@ -13,7 +13,7 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.errors import Repair
-from planner.pipeline.judge import SOUND
+from planner.pipeline.judging import SOUND
 from planner.simulate import predict
 from planner.specs.calibration import framework_on
 from planner.specs.catalog import devices

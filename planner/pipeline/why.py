@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from planner.domain.job import Constraint
 from planner.domain.prediction import Outcome
 from planner.errors import NoFeasiblePlan
-from planner.pipeline.judge import predict_plan
+from planner.pipeline.judging import predict_plan
 from planner.specs.constraints import parse_constraint
 from planner.specs.plan import PlanFile
 

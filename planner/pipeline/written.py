@@ -7,6 +7,7 @@ import json
 from planner.checks import refusals
 from planner.errors import CannotExpress, SpecError
 from planner.export import EXPORTERS, LAUNCHERS, Exporter, Launch, Launcher, Part, Program, nodes_in_order, startable
+from planner.pipeline.nearest import nearest_plan
 from planner.specs.catalog import framework as find_framework
 from planner.specs.plan import PlanFile
 
@@ -95,9 +96,10 @@ def _refuse(target: Exporter, file: PlanFile) -> None:
     """
     if target.framework is None:
         return
-    reasons = refusals(file.plan, find_framework(target.framework), file.cluster)
+    framework = find_framework(target.framework)
+    reasons = refusals(file.plan, framework, file.cluster)
     if reasons:
-        raise CannotExpress(target.name, reasons)
+        raise CannotExpress(target.name, reasons, nearest_plan(file, framework))
 
 
 def _json(target: Exporter, file: PlanFile) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, Shortage
 from planner.report.figures import count, gib, plural, seconds
@@ -17,15 +18,15 @@ REASONS = 8
 
 def problem_lines(problems: Sequence[Problem], width: int = WIDTH) -> list[str]:
     """Return one item for each problem; what is wrong in the same way of several stages is one."""
-    alike: dict[tuple[str, str, str], list[int]] = {}
+    alike: dict[tuple[str, str, str, str], list[int]] = {}
     for problem in dict.fromkeys(problems):
         match = _NUMBERED.fullmatch(problem.place)
         before, after = (match[1], match[3]) if match else (problem.place, "")
-        numbers = alike.setdefault((before, after, problem.message), [])
+        numbers = alike.setdefault((before, after, problem.message, problem.code), [])
         numbers += [int(match[2])] if match else []
     items = [
-        str(Problem(f"{before}{spans(numbers)}{after}" if numbers else before, message))
-        for (before, after, message), numbers in alike.items()
+        f"{Problem(f'{before}{spans(numbers)}{after}' if numbers else before, message)}{f' [{code}]' * bool(code)}"
+        for (before, after, message, code), numbers in alike.items()
     ]
     return [line for item in items for line in bullet(item, width)]
 
@@ -57,9 +58,10 @@ def check_text(
     summary: Sequence[str] = (),
     width: int = WIDTH,
     *,
+    warnings: Sequence[Problem] = (),
     more: Sequence[str] = (),
 ) -> str:
-    """Return what is to be said of one plan file.
+    """Return what is to be said of one file.
 
     Args:
         source: where it stands.
@@ -67,10 +69,13 @@ def check_text(
         notes: what is good to know.
         summary: what the plan is, a text for each line.
         width: [columns] of the page.
-        more: lines behind all that, such as warnings.
+        warnings: what works, but hurts.
+        more: lines behind all that, such as repairs.
     """
     answer = plural(len(problems), "problem") if problems else "good"
-    lines = [f"{source}: {answer}", *problem_lines(problems, width)]
+    answer += f", {plural(len(warnings), 'warning')}" if warnings else ""
+    marked = [replace(one, message=f"warning: {one.message}") for one in warnings]
+    lines = [f"{source}: {answer}", *problem_lines(problems, width), *problem_lines(marked, width)]
     lines += [line for text in summary for line in labelled("", text, width, indent=2)]
     lines += [line for note in notes for line in labelled("  note:", note, width)]
     lines += [f"  {line}" for line in more]

@@ -212,8 +212,11 @@ def references_record(references: References | None) -> dict[str, Any] | None:
 
 
 def problem_records(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Return problems with their places."""
-    return [{"place": problem.place, "message": problem.message} for problem in dict.fromkeys(problems)]
+    """Return problems with their places, and the code of the rule where there is one."""
+    return [
+        {"place": problem.place, "message": problem.message, **({"code": problem.code} if problem.code else {})}
+        for problem in dict.fromkeys(problems)
+    ]
 
 
 def warning_records(prediction: Prediction) -> list[dict[str, Any]]:

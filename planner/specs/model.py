@@ -13,13 +13,17 @@ from planner.architectures import FAMILIES, Architecture, settle, thawed
 from planner.domain.model import Model
 from planner.errors import Problem, SpecError
 from planner.importers import huggingface
+from planner.importers.huggingface import NESTED
 from planner.loader import Document, Path, parse
 from planner.specs.files import read_text
+from planner.specs.foreign import refuse_file_beside
 from planner.specs.kinds import refuse_other_kind
 from planner.specs.problems import Found, nearest, shown, validate
 
 CONFIG = "config.json"
 """The file that describes a model in a Hugging Face folder."""
+CONFIG_MARKS = ("model_type", *NESTED, "architectures", "transformers_version", "torch_dtype")
+"""Keys that only Hugging Face configurations have."""
 
 
 class ModelRecord(BaseModel):
@@ -44,11 +48,21 @@ class ModelRecord(BaseModel):
     vocab_size_padded: int | None = Field(
         None, ge=1, description="Rows that the framework holds; by default not padded."
     )
+    word_embed_proj_dim: int | None = Field(
+        None, ge=1, description="Channels of the embedding's rows; by default hidden_size."
+    )
     max_position_embeddings: int | None = Field(None, ge=1, description="[tokens] of the longest sample.")
     type_vocab_size: int | None = Field(None, ge=0, description="Token types.")
     tie_word_embeddings: bool | None = Field(None, description="Whether the head uses the embedding's weights.")
     attention_bias: bool | None = None
     mlp_bias: bool | None = None
+    use_qk_norm: bool | None = Field(None, description="Norms on queries and keys, where the family leaves the choice.")
+    norms_per_layer: int | None = Field(
+        None, ge=1, description="Norms of the hidden size in each layer, where the family leaves the choice."
+    )
+    final_norm: bool | None = Field(
+        None, description="A norm behind the last layer, where the family leaves the choice."
+    )
     hidden_dropout: float | None = Field(None, ge=0, lt=1)
     attention_dropout: float | None = Field(None, ge=0, lt=1)
     sliding_window: int | None = Field(None, ge=1, description="[tokens]; attention is priced in full all the same.")
@@ -73,10 +87,39 @@ def read_model(source: str, note: Callable[[str], None] = _silent) -> Model:
         SpecError: with every problem found.
     """
     folder = source != "-" and FilePath(source).is_dir()
-    text, origin = read_text(str(FilePath(source) / CONFIG) if folder else source)
+    text, origin = read_text(_config_in(source) if folder else source)
     document = parse(text, origin)
     refuse_other_kind(document, "model")
+    refuse_file_beside(document)
     return model_from_document(document, note=note)
+
+
+def _config_in(folder: str) -> str:
+    """Return the configuration in a folder.
+
+    Raises:
+        SpecError: there is none; says what is there instead.
+    """
+    path = FilePath(folder) / CONFIG
+    if path.is_file():
+        return str(path)
+    others = sorted(entry.name for entry in FilePath(folder).iterdir() if entry.suffix in {".json", ".yaml", ".yml"})
+    held = f"it holds {', '.join(others[:6])}{', ...' if len(others) > 6 else ''}" if others else "it holds no spec"
+    raise SpecError.of(folder, f"is a folder without {CONFIG}, which was looked for; {held}; name a file")
+
+
+def _is_config(value: object) -> bool:
+    """Return whether a document is a Hugging Face configuration."""
+    return isinstance(value, dict) and "family" not in value and any(key in value for key in CONFIG_MARKS)
+
+
+def _is_outlined(family: object) -> bool:
+    """Return whether a family is read but cannot be planned yet."""
+    if not isinstance(family, str) or family in FAMILIES:
+        return False
+    from planner.outlines import OUTLINED
+
+    return family in OUTLINED
 
 
 def model_from_record(record: Mapping[str, object], origin: str) -> Model:
@@ -102,8 +145,10 @@ def model_from_document(document: Document, base: Path = (), note: Callable[[str
     value = document.value
     for part in base:
         value = value[part]
-    if isinstance(value, dict) and "family" not in value and ("model_type" in value or "text_config" in value):
+    if _is_config(value):
         return _from_config(document, value, base, note)
+    if isinstance(value, dict) and _is_outlined(value.get("family")):
+        return _from_config(document, {**value, "model_type": value["family"]}, base, note, named="family")
     if isinstance(value, dict) and "layers" in value:
         message = "explicit lists of layers come in a later version; name a family and its hyper-parameters"
         raise SpecError([*document.problems, document.problem((*base, "layers"), message)])
@@ -116,7 +161,7 @@ def _from_record(document: Document, value: object, base: Path) -> Model:
     family = written.get("family")
     architecture = FAMILIES.get(family) if isinstance(family, str) else None
     name = huggingface.model_name(written, document.origin, str(family))
-    own = architecture.aliases if architecture else {}
+    own = {*architecture.aliases, *architecture.own} if architecture else set()
     # A missing family gets a better message from _semantics than a missing field would.
     common: object = {"family": "", **{key: item for key, item in written.items() if key not in own}}
     if not isinstance(value, dict):
@@ -127,7 +172,7 @@ def _from_record(document: Document, value: object, base: Path) -> Model:
         ModelRecord,
         replace(document, value=common),
         base=base,
-        semantics=lambda _: _semantics(written, architecture, name),
+        semantics=lambda _: _semantics(written, architecture, name) if isinstance(value, dict) else (),
     )
     if architecture is None:
         raise AssertionError("an unknown family is a problem")
@@ -153,13 +198,17 @@ def _semantics(written: Mapping[str, object], architecture: Architecture | None,
             yield (problem.place,), problem.message
 
 
-def _from_config(document: Document, value: dict[str, object], base: Path, note: Callable[[str], None]) -> Model:
-    """Read a Hugging Face configuration, its places those of the document."""
+def _from_config(
+    document: Document, value: dict[str, object], base: Path, note: Callable[[str], None], named: str = "model_type"
+) -> Model:
+    """Read a Hugging Face configuration, its places those of the document; `named` is the key of its family."""
     problems: tuple[Problem, ...] = document.problems
+
+    def where(path: tuple[str, ...]) -> str:
+        return document.place((*base, *(named if key == "model_type" else key for key in path)))
+
     try:
-        model = huggingface.from_config(
-            value, document.origin, where=lambda path: document.place((*base, *path)), note=note
-        )
+        model = huggingface.from_config(value, document.origin, where=where, note=note)
     except SpecError as error:
         raise SpecError([*problems, *error.problems]) from None
     if problems:

@@ -127,7 +127,17 @@ def read_plan(source: str) -> PlanFile:
         SpecError: with every problem and its place.
 
     """
-    document = parse(*read_text(source))
+    return parsed_plan(*read_text(source))
+
+
+def parsed_plan(text: str, origin: str) -> PlanFile:
+    """Return the plan file that `text` is.
+
+    Raises:
+        SpecError: with every problem and its place.
+
+    """
+    document = parse(text, origin)
     refuse_other_kind(document, "plan")
     return plan_from_document(document)
 

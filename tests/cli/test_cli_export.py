@@ -103,3 +103,35 @@ def test_an_explanation_states_the_order_of_the_ranks(run: Planner, write_plan: 
     """In one line, with the nodes."""
     done = run("explain", write_plan(MIXED), "--no-search")
     assert "ranks    tp innermost, then pp, then dp: 0-3 on lab-0, 4-7 on lab-1\n" in done.stdout
+
+
+def test_a_folder_holds_all_that_a_launch_needs(run: Planner, write_plan: Write) -> None:
+    """The batch script, what the framework reads, the ranks and the nodes; each is named when it is written."""
+    done = run("export", write_plan(MIXED), "--to", "slurm", "--framework", "megatron", "-o", "job/")
+    assert done.exit_code == 0, done.stderr
+    assert {path.name for path in Path("job").iterdir()} == {
+        "job.sbatch",
+        "arguments.txt",
+        "environment.env",
+        "rank_table.csv",
+        "rank_table.json",
+        "hostfile",
+    }
+    assert "wrote job/job.sbatch\n" in done.stderr
+    assert "#SBATCH --gres=gpu:rtx3080:2,gpu:rtx4090:2\n" in Path("job/job.sbatch").read_text(encoding="utf-8")
+
+
+def test_a_framework_comes_with_a_script_that_starts_it(run: Planner, write_plan: Write) -> None:
+    """In a folder; it can be executed."""
+    assert run("export", write_plan(MIXED), "--to", "megatron", "-o", "job/").exit_code == 0
+    script = Path("job/launch.sh")
+    assert script.stat().st_mode & 0o111
+    assert "export CUDA_VISIBLE_DEVICES=0,2,1,3\n" in script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "instead"), [("trainjob", "torchrun"), ("skypilot", "slurm")])
+def test_a_launcher_refuses_nodes_that_it_has_not(run: Planner, write_plan: Write, name: str, instead: str) -> None:
+    """Boxes with two kinds of cards, with the reason and which launcher to take."""
+    done = run("export", write_plan(MIXED), "--to", name, "--framework", "megatron")
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert instead in done.stderr

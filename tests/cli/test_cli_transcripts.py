@@ -12,6 +12,12 @@ GOLDEN = Path(__file__).parent / "golden"
 PLANNER = "python -m planner"
 WRONG_RUNS = r"printf 'layers,hidden,heads,seq,gpu,gpus,gbs,oom\n2,64,4,128,H100,8,x,0\n2.5,64,4,128,H100,0,16,yes\n'"
 
+MIXTRAL = (
+    r"""printf '{"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,\n"""
+    r""""num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000,\n"""
+    r""""max_position_embeddings": 32768, "num_local_experts": 8, "num_experts_per_tok": 2}'"""
+)
+
 LAB = (
     f"{PLANNER} plan cluster_specs/lab-3080-4090.yaml model_specs/gpt2.json --no-references"
     " -c 'pp = 2' -c 'dp = 2' -c 'tp = 2' -o -"
@@ -23,6 +29,7 @@ COMMANDS = {
     "show-model": f"{PLANNER} show model model_specs/llama-3-405b.json",
     "show-frameworks": f"{PLANNER} show frameworks",
     "import-model": f"{PLANNER} import model model_specs/qwen3-8b.json",
+    "import-experts": f"{MIXTRAL} | {PLANNER} import model -",
     "accuracy": f"{PLANNER} accuracy tests/accuracy/data/sample.csv",
     "calibrate": f"{PLANNER} calibrate tests/accuracy/data/hagemann2023_llama_a100.csv",
     "calibrate-few": f"{PLANNER} calibrate tests/accuracy/data/korthikanti2022_selective_recompute.csv -o -",

@@ -69,8 +69,8 @@ def test_a_target_is_steady(name: str) -> None:
 
 def test_an_unknown_target_is_refused_with_those_that_exist() -> None:
     """The message lists them."""
-    with pytest.raises(SpecError, match=r"known: rank-table, hostfile"):
-        target("slurm-9")
+    with pytest.raises(SpecError, match=r"known: .*rank-table, hostfile"):
+        target("nowhere")
 
 
 def test_the_rank_table_has_a_row_for_each_rank() -> None:

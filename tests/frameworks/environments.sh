@@ -17,11 +17,12 @@ DEEPSPEED="deepspeed==0.19.8 transformers==5.24.0" # whose models its automatic 
 ACCELERATE="accelerate==1.15.0 transformers==5.24.0 deepspeed==0.19.8"
 KUBERNETES="kubeflow-trainer-api==2.3.0 pyyaml"
 SKYPILOT="skypilot==0.14.1"
+RAY="ray==2.60.0"
 SLURM="slurm-client slurmctld slurmd munge"
 
 PYTHON=${PYTHON:-python3}
 FOLDER=${PLANNER_FRAMEWORKS:-$HOME/.cache/planner-frameworks}
-ALL="megatron torchtitan_03 torchtitan_02 deepspeed accelerate kubernetes skypilot slurm"
+ALL="megatron torchtitan_03 torchtitan_02 deepspeed accelerate kubernetes skypilot ray slurm"
 
 # A venv NAME with the requirements in it. Its mark is written last: what broke half way is made anew.
 environment() {
@@ -53,6 +54,7 @@ make_deepspeed() { environment deepspeed "$TORCH" $DEEPSPEED; }
 make_accelerate() { environment accelerate "$TORCH" $ACCELERATE; }
 make_kubernetes() { environment kubernetes $KUBERNETES; }
 make_skypilot() { environment skypilot "$SKYPILOT"; }
+make_ray() { environment ray "$RAY"; }
 
 make_slurm() {
     rm -rf "${FOLDER:?}/slurm"

@@ -68,7 +68,7 @@ def test_a_nested_language_model_is_taken_and_said() -> None:
     notes: list[str] = []
     config = {"model_type": "llava", "text_config": LLAMA, "vision_config": {"hidden_size": 64}}
     assert from_config(config, "config.json", note=notes.append) == from_config(LLAMA, "config.json")
-    assert notes == ["config.json: only text_config, the language model, is planned; left out: vision"]
+    assert notes == ["config.json: only text_config, the language model, is read; left out: vision"]
 
 
 def test_problems_of_a_nested_language_model_name_the_nested_key() -> None:
@@ -138,16 +138,68 @@ def test_an_unknown_family_says_what_is_known_and_what_was_understood() -> None:
     """The message lists the families and the common fields, whatever the family calls them."""
     message = problems_of({"model_type": "mpt", "n_embd": 512, "num_hidden_layers": 2})["model_type"]
     assert message.startswith(
-        "model_type 'mpt' is no known family; known are bert, gemma, gemma2, gpt2, gpt_neox, llama"
+        "model_type 'mpt' is no known family; understood were hidden_size 512, num_hidden_layers 2; missing are "
+        "num_attention_heads, intermediate_size, vocab_size, max_position_embeddings; if its layers are those of a "
+        "known family, write a model file that says `family: llama`, or another of bert, bloom, "
     )
-    assert "understood were hidden_size 512, num_hidden_layers 2" in message
     assert "explicit lists of layers come in a later version" in message
 
 
 def test_an_unknown_family_with_experts_reports_both() -> None:
-    """DeepSeek-V3 is refused for its family, its experts and its attention at once."""
-    config = {"model_type": "deepseek_v3", "n_routed_experts": 256, "kv_lora_rank": 512}
+    """A family that is not even read is refused for its name, its experts and its attention at once."""
+    config = {"model_type": "deepseek_v9", "n_routed_experts": 256, "kv_lora_rank": 512}
     assert set(problems_of(config)) == {"model_type", "n_routed_experts", "kv_lora_rank"}
+
+
+def test_rotary_settings_by_kind_of_layer_are_those_of_full_attention() -> None:
+    """Gemma 3 under transformers 5 has two bases; the one of full attention is kept."""
+    rope = {"sliding_attention": {"rope_theta": 1e4}, "full_attention": {"rope_theta": 1e6, "rope_type": "default"}}
+    found = from_config({**LLAMA, "model_type": "gemma3_text", "rope_parameters": rope}, "config.json")
+    assert dict(found.spec)["rope_theta"] == 1e6
+
+
+@pytest.mark.parametrize(
+    ("config", "path"),
+    [
+        ({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}, "vision_config": {}}, "text_config"),
+        ({"model_type": "internvl_chat", "llm_config": {"model_type": "qwen2"}, "vision_config": {}}, "llm_config"),
+        ({"thinker_config": {"text_config": {"model_type": "qwen2"}}}, "thinker_config.text_config"),
+    ],
+)
+def test_a_nested_configuration_leaves_usual_sizes_out(config: dict[str, object], path: str) -> None:
+    """What a nested configuration does not say is what its class takes, and a note has every such size."""
+    notes: list[str] = []
+    nested: object = config
+    for key in path.split("."):
+        nested = nested[key] if isinstance(nested, dict) else None
+    assert isinstance(nested, dict)
+    nested.update(hidden_size=2560, intermediate_size=10_240, num_hidden_layers=34)
+    model = from_config(config, "config.json", note=notes.append)
+    assert (model.hidden, model.num_layers) == (2560, 34)
+    assert notes[0].startswith(f"config.json: only {path}, the language model, is read")
+    heads = body_of(model).num_heads
+    assert any(f"{path} leaves out what is usual" in text and f"num_attention_heads {heads}" in text for text in notes)
+
+
+def test_gemma_3_4b_counts_its_language_model() -> None:
+    """google/gemma-3-4b-pt says five sizes of its text; with the usual others it is 3,880,263,168 parameters."""
+    text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10_240, "num_hidden_layers": 34}
+    assert from_config({"model_type": "gemma3", "text_config": text}, "config.json").parameters == 3_880_263_168
+
+
+def test_a_flat_configuration_with_images_is_read_and_said() -> None:
+    """Qwen2-VL of transformers 4 keeps the language model's sizes beside ``vision_config``."""
+    notes: list[str] = []
+    config = {**LLAMA, "model_type": "qwen2_5_vl", "vision_config": {"depth": 32}, "quantization_config": {"bits": 4}}
+    assert from_config(config, "config.json", note=notes.append).family == "qwen2"
+    assert notes == ["config.json: only the language model is read; left out: vision"]
+
+
+def test_a_nested_configuration_that_is_none_is_told() -> None:
+    """``text_config`` must be a mapping."""
+    assert problems_of({"model_type": "llava", "text_config": 5}) == {
+        "text_config": "should be a mapping of keys to values, not 5"
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Accelerate by its own words: `accelerate launch` with the file, up to the launcher, then an Accelerator in the environment it makes.
+"""Accelerate by its own words: `accelerate launch` up to the launcher, then an Accelerator in its environment.
 
-A request: `text` (the YAML), `argv` (flags beside --config_file), `files` (name: text; laid beside the file, `{folder}` in the text is
-where), `rank` (default 0); or `keys: true`. The world is the file's own, num_processes: fact `world`.
+A request: `text` (the YAML), `argv` (flags beside --config_file), `files` (name: text; laid beside the file, `{folder}`
+in the text is where), `rank` (default 0); or `keys: true`. The world is the file's own, num_processes: fact `world`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import yaml
 
 shims.stub_triton()
 
-import accelerate  # noqa: E402
-from accelerate import accelerator as accelerators  # noqa: E402
-from accelerate.commands import launch  # noqa: E402
-from accelerate.commands.config.config_args import ClusterConfig  # noqa: E402
-from accelerate.parallelism_config import ParallelismConfig  # noqa: E402
-from accelerate.state import AcceleratorState, PartialState  # noqa: E402
-from accelerate.utils import DistributedType  # noqa: E402
-from accelerate.utils import dataclasses as plugins  # noqa: E402
-from accelerate.utils import launch as environments  # noqa: E402
-from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: E402
+import accelerate
+from accelerate import accelerator as accelerators
+from accelerate.commands import launch
+from accelerate.commands.config.config_args import ClusterConfig
+from accelerate.parallelism_config import ParallelismConfig
+from accelerate.state import AcceleratorState, PartialState
+from accelerate.utils import DistributedType
+from accelerate.utils import dataclasses as plugins
+from accelerate.utils import launch as environments
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 REFUSALS = (AssertionError, ValueError, RuntimeError, SystemExit, yaml.YAMLError)
 
@@ -76,18 +76,20 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
 
 @contextlib.contextmanager
 def _clean() -> typing.Iterator[None]:
-    """An environment without what this machine, or the request before, says of Accelerate; packages that are only called are there."""
+    """An environment in which nothing is said of Accelerate yet; packages that are only called are there."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(OF_A_PLAN)}
     with (
         mock.patch.dict(os.environ, inherited, clear=True),
-        mock.patch.object(environments, "is_port_in_use", lambda *_: False),
-        mock.patch.object(accelerators, "is_megatron_lm_available", lambda: True),
-        mock.patch.object(plugins, "is_cuda_available", lambda: True),
-        mock.patch.object(torch.cuda, "current_device", lambda: 0),
+        mock.patch.object(environments, "is_port_in_use", return_value=False),
+        mock.patch.object(accelerators, "is_megatron_lm_available", return_value=True),
+        mock.patch.object(plugins, "is_cuda_available", return_value=True),
+        mock.patch.object(torch.cuda, "current_device", return_value=0),
         contextlib.ExitStack() as stack,
     ):
         for launcher in LAUNCHERS:
-            stack.enter_context(mock.patch.object(launch, launcher, lambda args, launcher=launcher: _stop(launcher, args)))
+            stack.enter_context(
+                mock.patch.object(launch, launcher, lambda args, launcher=launcher: _stop(launcher, args))
+            )
         yield
 
 
@@ -127,7 +129,10 @@ def _accelerator(world: int, rank: int) -> dict[str, object]:
 def _facts(started: accelerate.Accelerator) -> dict[str, object]:
     mesh = started.torch_device_mesh
     parallelism = started.parallelism_config
-    found = {"fsdp": getattr(started.state, "fsdp_plugin", None), "megatron": getattr(started.state, "megatron_lm_plugin", None)}
+    found = {
+        "fsdp": getattr(started.state, "fsdp_plugin", None),
+        "megatron": getattr(started.state, "megatron_lm_plugin", None),
+    }
     if started.distributed_type == DistributedType.DEEPSPEED:
         found["deepspeed"] = started.state.deepspeed_plugin
     return {
@@ -160,7 +165,10 @@ def _keys() -> dict[str, object]:
     }
     beginnings = {f"{name}_config": f"{name}_" for name in ("fsdp", "megatron_lm", "fp8", "dynamo")}
     beginnings["parallelism_config"] = "parallelism_config_"
-    blocks = {block: {key: flag for key, flag in flags.items() if key.startswith(start)} for block, start in beginnings.items()}
+    blocks = {
+        block: {key: flag for key, flag in flags.items() if key.startswith(start)}
+        for block, start in beginnings.items()
+    }
     blocks["deepspeed_config"] = {key: flag for key, flag in flags.items() if flag["group"] == "DeepSpeed Arguments"}
     return {
         "version": importlib.metadata.version("accelerate"),

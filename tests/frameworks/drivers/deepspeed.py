@@ -1,8 +1,9 @@
-"""DeepSpeed by its own words: the configuration, then the engine on a small model as one rank of a world that sends nothing.
+"""DeepSpeed by its own words: the configuration, then the engine as one rank of a world that sends nothing.
 
-A request: `text` (the JSON), `world`, `rank` (default 0), and for pipelines `stages`, `layers`, `partition_method`, `tp` (the degrees of
-PipelineModule, which a program says and no JSON), or for AutoTP `heads`, `kv_heads` of the Llama that it divides; or
-`hostfile` (its text) with `include`, `exclude`; or `keys: true`. Optimizers are left out: the offloading ones want to be compiled.
+A request: `text` (the JSON), `world`, `rank` (default 0), and for pipelines `stages`, `layers`, `partition_method`,
+`tp` (the degrees of PipelineModule, which a program says and no JSON), or for AutoTP `heads`, `kv_heads` of the Llama
+that it divides; or `hostfile` (its text) with `include`, `exclude`; or `keys: true`. Optimizers are left out: the
+offloading ones want to be compiled.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ import torch
 
 shims.stub_triton()
 
-import deepspeed  # noqa: E402
-from deepspeed.accelerator import get_accelerator  # noqa: E402
-from deepspeed.comm import comm  # noqa: E402
-from deepspeed.comm import torch as backend  # noqa: E402
-from deepspeed.launcher import runner  # noqa: E402
-from deepspeed.pipe import LayerSpec, PipelineModule  # noqa: E402
-from deepspeed.runtime.config import DeepSpeedConfigError  # noqa: E402
-from deepspeed.runtime.engine import DeepSpeedEngine  # noqa: E402
-from deepspeed.runtime.pipe.topology import PipeModelDataParallelTopology  # noqa: E402
-from deepspeed.utils import groups  # noqa: E402
-from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: E402
+import deepspeed
+from deepspeed.accelerator import get_accelerator
+from deepspeed.comm import comm
+from deepspeed.comm import torch as backend
+from deepspeed.launcher import runner
+from deepspeed.pipe import LayerSpec, PipelineModule
+from deepspeed.runtime.config import DeepSpeedConfigError
+from deepspeed.runtime.engine import DeepSpeedEngine
+from deepspeed.runtime.pipe.topology import PipeModelDataParallelTopology
+from deepspeed.utils import groups
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 REFUSALS = (AssertionError, ValueError, RuntimeError, pydantic.ValidationError, DeepSpeedConfigError, SystemExit)
 
@@ -50,7 +51,9 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
         pool = runner._parse_hostfile(request["hostfile"].splitlines())
         return {"hosts": runner.parse_inclusion_exclusion(pool, request.get("include", ""), request.get("exclude", ""))}
     place = {"WORLD_SIZE": str(request["world"]), "RANK": str(request.get("rank", 0)), "LOCAL_RANK": "0"}
-    torch.distributed.init_process_group("fake", store=FakeStore(), rank=request.get("rank", 0), world_size=request["world"])
+    torch.distributed.init_process_group(
+        "fake", store=FakeStore(), rank=request.get("rank", 0), world_size=request["world"]
+    )
     try:
         with mock.patch.dict(os.environ, place), tempfile.TemporaryDirectory() as folder, _without_optimizers():
             deepspeed.init_distributed(verbose=False)
@@ -86,7 +89,9 @@ def _model(request: dict[str, typing.Any]) -> torch.nn.Module:
     heads, kv_heads = request["heads"], request.get("kv_heads", request["heads"])
     size = {"hidden_size": 8 * heads, "intermediate_size": 24 * heads, "num_hidden_layers": 1, "vocab_size": 96}
     return transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(num_attention_heads=heads, num_key_value_heads=kv_heads, pad_token_id=0, bos_token_id=1, **size)
+        transformers.LlamaConfig(
+            num_attention_heads=heads, num_key_value_heads=kv_heads, pad_token_id=0, bos_token_id=1, **size
+        )
     )
 
 
@@ -117,7 +122,13 @@ def _cuts(engine: typing.Any) -> dict[str, object]:
 
 @contextlib.contextmanager
 def _without_optimizers() -> typing.Iterator[None]:
-    nothing = {name: lambda *_, **__: None for name in ("_configure_optimizer", "_configure_zero_optimizer", "_configure_bf16_optimizer")}
+    nothing = {
+        name: lambda *_, **__: None
+        for name in ("_configure_optimizer", "_configure_zero_optimizer", "_configure_bf16_optimizer")
+    }
     # A CPU has no fp16 to train in, and what has it is what the plan is for.
-    with mock.patch.multiple(DeepSpeedEngine, **nothing), mock.patch.object(get_accelerator(), "is_fp16_supported", lambda: True):
+    with (
+        mock.patch.multiple(DeepSpeedEngine, **nothing),
+        mock.patch.object(get_accelerator(), "is_fp16_supported", return_value=True),
+    ):
         yield

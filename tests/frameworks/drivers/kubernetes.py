@@ -1,7 +1,7 @@
-"""Kubernetes manifests by the models of their own APIs: Kubeflow's TrainJob, JobSet and the core kinds that they are made of.
+"""Kubernetes manifests by the models of their APIs: Kubeflow's TrainJob, JobSet and the core kinds in them.
 
-A request: `text` (YAML, one document or several). The models refuse wrong types and keys that are missing; an unknown key they drop,
-and so would a server that is not strict: here that is refused, as `kubectl` does by default.
+A request: `text` (YAML, one document or several). The models refuse wrong types and keys that are missing; an unknown
+key they drop, and so would a server that is not strict: here that is refused, as `kubectl` does by default.
 """
 
 from __future__ import annotations

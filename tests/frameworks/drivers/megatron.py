@@ -1,16 +1,19 @@
 """Megatron-LM by its own words: parser, validator, model configuration and process groups of megatron-core's wheel.
 
-A request: `argv` (the flags of pretrain_gpt.py), `world` (ranks), `env` (variables of the plan), `ranks` (whose groups are wanted;
-default rank 0 alone), `capability` (compute capability of the device, default [9, 0]); or `flags: true` for the table of all flags.
+A request: `argv` (the flags of pretrain_gpt.py), `world` (ranks), `env` (variables of the plan), `ranks` (whose groups
+are wanted; default rank 0 alone), `capability` (compute capability of the device, default [9, 0]); or `flags: true` for
+the table of all flags.
 
-Asked in the order of a real start: parse_args, validate_args, core_transformer_config_from_args, the calculator of micro-batches,
-initialize_model_parallel on a fake process group, layers of every stage, and what the interleaved schedule demands of its first step.
+Asked in the order of a real start: parse_args, validate_args, core_transformer_config_from_args, the calculator of
+micro-batches, initialize_model_parallel on a fake process group, layers of every stage, and what the interleaved
+schedule demands of its first step.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 import types
@@ -26,22 +29,24 @@ if not hasattr(typing, "override"):  # the wheel asks for Python 3.12 for little
     typing.override = typing_extensions.override
 shims.stub_triton()
 
-import megatron.core.utils  # noqa: E402
-import packaging.version  # noqa: E402
-from megatron.core import num_microbatches_calculator, parallel_state  # noqa: E402
-from megatron.core.models.common.embeddings import rope_utils  # noqa: E402
-from megatron.core.pipeline_parallel import schedules  # noqa: E402
-from megatron.core.transformer import transformer_block  # noqa: E402
-from megatron.core.transformer.enums import LayerType  # noqa: E402
-from megatron.core.transformer.moe import moe_utils  # noqa: E402
-from megatron.training import arguments  # noqa: E402
-from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: E402
+import mcore_model
+import megatron.core.utils
+import packaging.version
+from megatron.core import num_microbatches_calculator, parallel_state
+from megatron.core.models.common.embeddings import rope_utils
+from megatron.core.pipeline_parallel import schedules
+from megatron.core.transformer import transformer_block
+from megatron.core.transformer.enums import LayerType
+from megatron.core.transformer.moe import moe_utils
+from megatron.training import arguments
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 # A machine that trains has Transformer Engine, without which Megatron refuses its own defaults.
 megatron.core.utils._te_version = packaging.version.Version("2.20")
+sorting = "fused_sort_chunks_by_index fused_sort_chunks_by_index_with_probs"
 for module, names in {
     rope_utils: "fused_apply_rotary_pos_emb",
-    moe_utils: "fused_permute fused_permute_with_probs fused_unpermute fused_sort_chunks_by_index fused_sort_chunks_by_index_with_probs",
+    moe_utils: f"fused_permute fused_permute_with_probs fused_unpermute {sorting}",
 }.items():
     for name in names.split():
         setattr(module, name, getattr(module, name) or object())
@@ -60,8 +65,11 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
         args = arguments.parse_args()
         arguments.validate_args(args)
         config = arguments.core_transformer_config_from_args(args)
+        ranks = request.get("ranks", [0])
+        held = functools.partial(mcore_model.chunks, args, config)
         return _degrees(args, config) | {
-            "groups": {str(rank): _groups(args, rank) for rank in request.get("ranks", [0])},
+            "groups": {str(rank): _groups(args, rank) for rank in ranks},
+            "parameters": {str(rank): _in_groups(args, rank, held) for rank in ranks if args.vocab_size},
             **_in_groups(args, 0, lambda: {"stages": _stages(args, config), "first_step": _first_step(args, config)}),
         }
 
@@ -70,15 +78,17 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
 def _machine(request: dict[str, typing.Any]) -> typing.Iterator[None]:
     """Shows Megatron the command line, the environment and the device of the request, and forgets them afterwards."""
     major, minor = request.get("capability", [9, 0])
-    device = types.SimpleNamespace(major=major, minor=minor, total_memory=80 << 30, multi_processor_count=132, name="as asked")
+    device = types.SimpleNamespace(
+        major=major, minor=minor, total_memory=80 << 30, multi_processor_count=132, name="as asked"
+    )
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(OF_A_PLAN)}
     rank = {"WORLD_SIZE": str(request["world"]), "RANK": "0", "LOCAL_RANK": "0"}
     with (
         mock.patch.dict(os.environ, inherited | rank | request.get("env", {}), clear=True),
         mock.patch.object(sys, "argv", ["pretrain_gpt.py", *request["argv"]]),
         mock.patch.object(argparse.ArgumentParser, "error", _refuse),
-        mock.patch.object(torch.cuda, "get_device_properties", lambda *_: device),
-        mock.patch.object(torch.cuda, "get_device_capability", lambda *_: (major, minor)),
+        mock.patch.object(torch.cuda, "get_device_properties", return_value=device),
+        mock.patch.object(torch.cuda, "get_device_capability", return_value=(major, minor)),
     ):
         yield
 
@@ -113,7 +123,12 @@ def _degrees(args: argparse.Namespace, config: typing.Any) -> dict[str, object]:
         "ffn_hidden_size": config.ffn_hidden_size,
         "kv_channels": config.kv_channels,
         "query_groups": config.num_query_groups,
-        "recompute": [config.recompute_granularity, config.recompute_method, config.recompute_num_layers, config.recompute_modules],
+        "recompute": [
+            config.recompute_granularity,
+            config.recompute_method,
+            config.recompute_num_layers,
+            config.recompute_modules,
+        ],
     }
 
 
@@ -170,7 +185,10 @@ def _stages(args: argparse.Namespace, config: typing.Any) -> list[list[dict[str,
             for stage in layout.layout
         ]
     return [
-        [{"layers": transformer_block.get_num_layers_to_build(config, vp_stage=chunk, pp_rank=stage)} for chunk in chunks]
+        [
+            {"layers": transformer_block.get_num_layers_to_build(config, vp_stage=chunk, pp_rank=stage)}
+            for chunk in chunks
+        ]
         for stage in range(args.pipeline_model_parallel_size)
     ]
 
@@ -196,8 +214,8 @@ def _first_step(args: argparse.Namespace, config: typing.Any) -> str:
     chunks = args.virtual_pipeline_model_parallel_size
     if args.pipeline_model_parallel_size == 1 or chunks is None:
         return "not interleaved"
-    zeros = torch.zeros
-    with mock.patch.object(torch, "zeros", lambda *shape, device=None, **rest: zeros(*shape, **rest)):  # noqa: ARG005
+    counter = torch.zeros([], dtype=torch.int)
+    with mock.patch.object(torch, "zeros", return_value=counter):  # it would be on a GPU
         try:
             schedules.forward_backward_pipelining_with_interleaving(
                 forward_step_func=None,
@@ -223,7 +241,9 @@ def _flag(action: argparse.Action, group: str) -> dict[str, object]:
         "flag": long[0],
         "aliases": [option for option in action.option_strings if option != long[0]],
         "dest": action.dest,
-        "kind": type(action).__name__.strip("_").removesuffix("Action"),  # Store, StoreTrue, StoreFalse, StoreConst, BooleanOptional
+        "kind": type(action)
+        .__name__.strip("_")
+        .removesuffix("Action"),  # Store, StoreTrue, StoreFalse, StoreConst, BooleanOptional
         "type": getattr(action.type, "__name__", None),
         "nargs": action.nargs,
         "const": _plain(action.const),

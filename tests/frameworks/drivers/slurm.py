@@ -1,8 +1,9 @@
-"""Slurm by its own words: `sbatch --test-only` at a controller with the nodes asked for, or a real run on daemons of this machine.
+"""Slurm by its own words: `sbatch --test-only` at a controller of the nodes asked for, or a real run on loopback.
 
-A request: `text` (the batch script), `argv` (options beside it), `files` (name: text; laid beside the script, executable), and
-`nodes` ([{"name": "h100-[1-2]", "cpus": 96, "gpus": "h100:8", "memory": 1000000, "features": "ib", "partition": "main"}, ...]; all but
-the name optional). With `run` the script is run: every node is a slurmd on loopback, and facts have what it printed. Memory is in MB.
+A request: `text` (the batch script), `argv` (options beside it), `arguments` (of the script), `files` (name: text; laid
+beside the script, executable), and `nodes` ([{"name": "h100-[1-2]", "cpus": 96, "gpus": "h100:8", "memory": 1000000,
+"features": "ib", "partition": "main"}, ...]; all but the name optional, several kinds of GPUs by commas). With `run`
+the script is run: every node is a slurmd on loopback, and facts have what it printed. Memory is in MB.
 
 Nodes that are only asked about are CLOUD ones, which a controller takes for usable without having seen them.
 """
@@ -10,11 +11,9 @@ Nodes that are only asked about are CLOUD ones, which a controller takes for usa
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -23,7 +22,9 @@ import typing
 from pathlib import Path
 
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-if missing := [name for name in ("slurmctld", "slurmd", "sbatch", "scontrol") if not shutil.which(name, path=PATH)]:
+if missing := [
+    name for name in ("slurmctld", "slurmd", "sbatch", "scontrol", "setpriv") if not shutil.which(name, path=PATH)
+]:
     raise ImportError(f"not installed: {', '.join(missing)}")
 
 UP_WITHIN = 30
@@ -85,7 +86,7 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
         path.chmod(0o755)
     if request.get("run"):
         return _run(cluster, script, request)
-    tried = cluster.call("sbatch", "--test-only", *request.get("argv", []), str(script))
+    tried = cluster.call("sbatch", "--test-only", *request.get("argv", []), str(script), *request.get("arguments", []))
     if tried.returncode:
         raise RefusedError(f"sbatch ended with {tried.returncode}: {tried.stderr.strip()}")
     return {"says": tried.stderr.strip(), "nodes": re.findall(r"processors on (?:nodes )?(\S+)", tried.stderr)}
@@ -93,7 +94,10 @@ def answer(request: dict[str, typing.Any]) -> dict[str, object]:
 
 def _run(cluster: Cluster, script: Path, request: dict[str, typing.Any]) -> dict[str, object]:
     printed = cluster.folder / "printed"
-    submitted = cluster.call("sbatch", "--parsable", f"--output={printed}", *request.get("argv", []), str(script), cwd=cluster.folder)
+    printed.unlink(missing_ok=True)
+    options = [f"--output={printed}", *request.get("argv", [])]
+    words = [*options, str(script), *request.get("arguments", [])]
+    submitted = cluster.call("sbatch", "--parsable", *words, cwd=cluster.folder)
     if submitted.returncode:
         raise RefusedError(f"sbatch ended with {submitted.returncode}: {submitted.stderr.strip()}")
     job = submitted.stdout.strip().partition(";")[0]
@@ -118,6 +122,7 @@ class Cluster:
     """A controller, and where jobs are to run, a daemon a node; all on loopback, and all gone with this process."""
 
     def __init__(self, nodes: list[Node], *, running: bool) -> None:
+        """Starts it."""
         self.folder = Path(tempfile.mkdtemp(prefix="planner-slurm-"))
         (self.folder / "state").mkdir()
         self.daemons: list[subprocess.Popen[bytes]] = []
@@ -135,12 +140,14 @@ class Cluster:
 
     def _gres(self, node: Node) -> str:
         """The GPUs of a node in gres.conf: a slurmd counts files, so that they have to be there."""
-        if "gpus" not in node:
-            return ""
-        kind, _, count = node["gpus"].rpartition(":")
-        for number in range(int(count)):
-            (self.folder / f"gpu{number}").touch()
-        return f"NodeName={node['name']} Name=gpu {f'Type={kind} ' if kind else ''}File={self.folder}/gpu[0-{int(count) - 1}]\n"
+        lines, first = "", 0
+        for kind, count in _gpus(node):
+            for number in range(first, first + count):
+                (self.folder / f"gpu{number}").touch()
+            files = f"{self.folder}/gpu[{first}-{first + count - 1}]"
+            lines += f"NodeName={node['name']} Name=gpu {f'Type={kind} ' if kind else ''}File={files}\n"
+            first += count
+        return lines
 
     def _start(self, names: list[str]) -> None:
         self._daemon("slurmctld", "-c", "-D")
@@ -158,10 +165,11 @@ class Cluster:
         raise OSError(f"Slurm does not come up: {self.log()[-2000:]}")
 
     def _daemon(self, *command: str) -> None:
-        log = (self.folder / f"{command[0]}.out").open("ab")
-        self.daemons.append(
-            subprocess.Popen(command, env=self._environment(), stdout=log, stderr=log, start_new_session=True, preexec_fn=_with_parent)
-        )
+        """Starts one that dies with this process, however that ends."""
+        bound = ["setpriv", "--pdeathsig", "KILL", *command]
+        with (self.folder / f"{command[0]}.out").open("ab") as log:
+            daemon = subprocess.Popen(bound, env=self._environment(), stdout=log, stderr=log, start_new_session=True)
+        self.daemons.append(daemon)
 
     def _environment(self) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM", "SBATCH"))}
@@ -169,24 +177,32 @@ class Cluster:
 
     def call(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Calls a command of Slurm's at this cluster."""
-        return subprocess.run(command, env=self._environment(), cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command, env=self._environment(), cwd=cwd, capture_output=True, text=True, check=False, timeout=60
+        )
 
     def log(self) -> str:
         """What the daemons say."""
-        return "".join(path.read_text(errors="replace") for path in [*self.folder.glob("*.log"), *self.folder.glob("*.out")])
+        return "".join(
+            path.read_text(errors="replace") for path in [*self.folder.glob("*.log"), *self.folder.glob("*.out")]
+        )
 
     def stop(self) -> None:
         """Ends the daemons, each by its id, and removes their files."""
         for daemon in self.daemons:
             daemon.terminate()
         for daemon in self.daemons:
-            try:
-                daemon.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
+            _end(daemon)
         self.daemons = []
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _end(daemon: subprocess.Popen[bytes]) -> None:
+    try:
+        daemon.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
 
 
 _CLUSTERS: dict[str, Cluster] = {}
@@ -207,11 +223,6 @@ def _stop_all() -> None:
         _CLUSTERS.popitem()[1].stop()
 
 
-def _with_parent() -> None:
-    """A daemon dies with this process, however that ends (PR_SET_PDEATHSIG of Linux)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 def _expand(name: str) -> list[str]:
     """The names of `h100-[1-3,7]`."""
     match = re.fullmatch(r"(.*)\[(.*)\](.*)", name)
@@ -220,14 +231,22 @@ def _expand(name: str) -> list[str]:
     found = []
     for part in match[2].split(","):
         first, _, last = part.partition("-")
-        found += [f"{match[1]}{number:0{len(first)}d}{match[3]}" for number in range(int(first), int(last or first) + 1)]
+        found += [
+            f"{match[1]}{number:0{len(first)}d}{match[3]}" for number in range(int(first), int(last or first) + 1)
+        ]
     return found
+
+
+def _gpus(node: Node) -> list[tuple[str, int]]:
+    """The kinds of GPUs of a node, empty if they have no name, and how many there are of each."""
+    parts = (one.rpartition(":") for one in node["gpus"].split(",")) if "gpus" in node else ()
+    return [(kind, int(count)) for kind, _, count in parts]
 
 
 def _node(node: Node, name: str, port: int | None) -> str:
     fields = {"NodeName": name, "CPUs": node.get("cpus", 64), "RealMemory": node.get("memory", 1_000_000)}
     if "gpus" in node:
-        fields["Gres"] = f"gpu:{node['gpus']}"
+        fields["Gres"] = ",".join(f"gpu:{one}" for one in node["gpus"].split(","))
     if "features" in node:
         fields["Feature"] = node["features"]
     if port is None:

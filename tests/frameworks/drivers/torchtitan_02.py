@@ -1,7 +1,8 @@
 """torchtitan up to 0.2: a configuration is a TOML file and flags.
 
-A request: `text` (the TOML), `files` (name: text; laid beside it), `argv` (flags beside --job.config_file), `world`, `ranks` (as which
-the trainer is started; default rank 0 alone), or `keys: true`. The parameters of a rank are those that it keeps, FSDP's shards alone.
+A request: `text` (the TOML), `files` (name: text; laid beside it), `argv` (flags beside --job.config_file), `world`,
+`ranks` (as which the trainer is started; default rank 0 alone), or `keys: true`. The parameters of a rank are those
+that it keeps, FSDP's shards alone.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import tempfile
-import tomllib
 import typing
 from pathlib import Path
 from unittest import mock
 
 import tables
 import titan
+import tomllib
 import torchtitan.protocols.train_spec as specs
 from torchtitan.config import ConfigManager, JobConfig
 from torchtitan.train import Trainer
@@ -32,7 +33,10 @@ def answer(request: dict[str, typing.Any]) -> titan.Facts:
             (Path(folder) / name).write_text(text, encoding="utf-8")
         config = ["--job.config_file", f"{folder}/plan.toml", *request.get("argv", [])]
         ranks = request.get("ranks", [0])
-        return {str(rank): titan.start(Trainer, ConfigManager().parse_args(config), request["world"], rank, _no_data()) for rank in ranks}
+        return {
+            str(rank): titan.start(Trainer, ConfigManager().parse_args(config), request["world"], rank, _no_data())
+            for rank in ranks
+        }
 
 
 def _no_data() -> typing.ContextManager[object]:

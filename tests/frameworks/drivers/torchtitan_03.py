@@ -1,7 +1,7 @@
 """torchtitan from 0.3: a configuration is a Python function, found by --module and --config.
 
-A request: `files` (name: text; modules that are put on the path), `argv` (all flags, --module and --config among them), `world`,
-`ranks` (as which the trainer is started; default rank 0 alone), or `keys: true`.
+A request: `files` (name: text; modules that are put on the path), `argv` (all flags, --module and --config among them),
+`world`, `ranks` (as which the trainer is started; default rank 0 alone), or `keys: true`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def answer(request: dict[str, typing.Any]) -> titan.Facts:
 
 
 def _no_sharding() -> typing.ContextManager[object]:
-    """Leaves out FSDP's sharding: its default backend, spmd_types, wants a fully_shard newer than the newest release of torch.
+    """Leaves out FSDP's sharding: the default backend, spmd_types, wants a newer fully_shard than torch 2.13 has.
 
     The parameters of a rank are therefore those after tensor and expert parallelism, before the shards of FSDP.
     """

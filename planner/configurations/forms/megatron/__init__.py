@@ -1,0 +1,19 @@
+"""Megatron-LM: launch scripts and arguments of its training programs."""
+
+from planner.configurations.base import Form
+from planner.configurations.forms.megatron.flags import FORM
+from planner.configurations.forms.megatron.reading import read, recognises
+from planner.configurations.forms.megatron.rules import RULES
+from planner.configurations.forms.megatron.setup import setup
+
+MEGATRON = Form(
+    name=FORM,
+    summary="Megatron-LM launch script or arguments",
+    framework="megatron",
+    recognises=recognises,
+    read=read,
+    rules=RULES,
+    setup=setup,
+)
+
+__all__ = ["MEGATRON"]

@@ -1,0 +1,192 @@
+"""Megatron-LM's configurations as people write them: launch scripts, lists of arguments, JSON lists, test YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from planner.configurations.forms.megatron.arguments import UNKNOWN_FLAG, Reading, read_arguments
+from planner.configurations.forms.megatron.flags import FORM, defaults, flags
+from planner.configurations.launch import Allocation, allocation, kept, ranks
+from planner.configurations.shell import Command, Script, Text, follow
+from planner.configurations.shell.lexer import plain_words
+from planner.domain.configuration import ERROR, Configuration, Setting, Spot
+from planner.errors import SpecError
+from planner.loader import Document, parse
+
+OWN = (
+    "--tensor-model-parallel-size",
+    "--pipeline-model-parallel-size",
+    "--use-distributed-optimizer",
+    "--micro-batch-size",
+    "--num-layers",
+    "--max-position-embeddings",
+    "--num-attention-heads",
+)
+"""Flags by which Megatron's arguments are known."""
+UNQUOTED = "MG005"
+_PROGRAM = re.compile(r"(^|/)(pretrain|train|finetune|run)[A-Za-z0-9_]*\.py$")
+_SCRIPT = re.compile(r"\bpretrain_[a-z0-9_]+\.py\b")
+_FEW = 2
+"""Flags of its own from which a text is taken for Megatron's."""
+
+
+def recognises(text: str, name: str) -> bool:
+    """Return whether a text is a launch script or arguments of Megatron-LM."""
+    if name.endswith((".toml", ".py", ".ini")):
+        return False
+    found = sum(bool(re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", text)) for flag in OWN)
+    return found >= _FEW or (found > 0 and bool(_SCRIPT.search(text)))
+
+
+def read(text: str, name: str) -> Configuration:
+    """Return what a text says.
+
+    Raises:
+        SpecError: it holds no arguments of Megatron-LM.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    begin = text.lstrip()[:1]
+    first = next((line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")), "")
+    if begin in {"[", "{"} or name.endswith((".yaml", ".yml", ".json")):
+        return _from_document(parse(text, name))
+    if first.startswith("-") and not text.startswith("#!"):
+        reading = Reading(name)
+        read_arguments(plain_words(Text.of(text)), reading)
+        return _configuration(reading)
+    return _from_script(text, name)
+
+
+def _from_script(text: str, name: str) -> Configuration:
+    """Return what the command says that starts the training in a script."""
+    given = allocation(text)
+    script = follow(text, given.variables)
+    launch = _launch(script)
+    if launch is None:
+        message = "starts no training with Megatron-LM's arguments; give a launch script, or the arguments alone"
+        raise SpecError.of(name, message)
+    command, begin = launch
+    reading = Reading(name, reasons=script.variables.reasons)
+    arguments = command.words[begin:]
+    read_arguments(arguments, reading)
+    if command.piped and arguments and (reading.settings.get("pipeline_model_parallel_layout")):
+        _unquoted(reading)
+    reading.notes += script.notes
+    values = kept(script.environment(command))
+    environment = {key: _variable(key, value, name) for key, value in values.items() if value.is_known}
+    return _configuration(reading, environment, _world(command.words[:begin], given, script, name))
+
+
+def _unquoted(reading: Reading) -> None:
+    """Tell that a layout lost its second half to a pipe of the shell."""
+    setting = reading.settings["pipeline_model_parallel_layout"]
+    spot = (setting.spot.line, setting.spot.column)
+    last = max((one.spot.line, one.spot.column) for one in reading.settings.values())
+    if spot == last:
+        message = "the | of the layout ends the command here, for it is not quoted; write the layout in single quotes"
+        reading.find(UNQUOTED, ERROR, spot, setting.name, message)
+
+
+def _launch(script: Script) -> tuple[Command, int] | None:
+    """Return the command that starts a training, and the index of its first argument; the surest where there are more."""
+    best: tuple[int, bool, int, Command, int] | None = None
+    for order, command in enumerate(script.commands):
+        program = next((i + 1 for i, word in enumerate(command.words) if _PROGRAM.search(word.chars)), None)
+        begin = program if program is not None else _first_flag(command.words)
+        known = sum(word.chars.partition("=")[0].lstrip("\x01") in flags() for word in command.words[begin:])
+        score = (known, command.sure, -order, command, begin)
+        if known and (best is None or score[:3] > best[:3]):
+            best = score
+    return (best[3], best[4]) if best else None
+
+
+def _first_flag(words: Sequence[Text]) -> int:
+    """Return the index of the first of Megatron's flags; launchers have flags of their own."""
+    return next((i for i, word in enumerate(words) if word.chars.partition("=")[0] in flags()), len(words))
+
+
+def _world(words: Sequence[Text], given: Allocation, script: Script, name: str) -> Setting | None:
+    """Return the number of ranks, by the launcher, by Slurm or by the script's own variable."""
+    found = ranks(words, given)
+    if found is None:
+        outer = (ranks(command.words, given) for command in script.commands if command.words[0].chars == "srun")
+        found = next((one for one in outer if one), None)
+    if found is None and not any("torchrun" in word.chars for word in words) and given.world:
+        found = given.world, (given.line, 1)
+    value = script.variables.values.get("WORLD_SIZE")
+    if found is None and value is not None and re.fullmatch(r"[0-9]{1,7}", value.chars):
+        found = int(value.chars), value.spot
+    if found is None or found[0] < 1:
+        return None
+    return Setting(name="world size", value=found[0], spot=Spot(name, *found[1]))
+
+
+def _variable(key: str, value: Text, name: str) -> Setting:
+    return Setting(name=key, value=value.chars, spot=Spot(name, *value.spot))
+
+
+def _from_document(document: Document) -> Configuration:
+    """Return what a JSON list of arguments says, or the ``MODEL_ARGS`` and ``ENV_VARS`` of Megatron's own tests."""
+    reading = Reading(document.origin)
+    value = document.value
+    if isinstance(value, list):
+        words = [Text.made(_word(item), (_line(document, (index,)), 1)) for index, item in enumerate(value)]
+        read_arguments(words, reading)
+        return _configuration(reading)
+    arguments = value.get("MODEL_ARGS", value) if isinstance(value, dict) else None
+    if not isinstance(arguments, dict) or not any(str(key).startswith("--") for key in arguments):
+        message = "holds no arguments of Megatron-LM; write a list of arguments, or MODEL_ARGS with flags as its keys"
+        raise SpecError.of(document.origin, message)
+    base = ("MODEL_ARGS",) if arguments is not value else ()
+    words = [word for key, item in arguments.items() for word in _pair(document, (*base, key), item)]
+    read_arguments(words, reading)
+    named = value.get("ENV_VARS") or {}
+    variables = {
+        str(key): Text.made(_word(item), (_line(document, ("ENV_VARS", key)), 1))
+        for key, item in (named.items() if isinstance(named, dict) else ())
+    }
+    environment = {key: _variable(key, text, document.origin) for key, text in kept(variables).items()}
+    return _configuration(reading, environment)
+
+
+def _pair(document: Document, path: tuple[str | int, ...], item: Any) -> Iterable[Text]:
+    """Yield the words of a flag and its value as YAML has them: true stands for a switch."""
+    spot = (_line(document, path), 1)
+    if not str(path[-1]).startswith("--"):
+        return
+    values = item if isinstance(item, list) else [item]
+    flag = flags().get(str(path[-1]))
+    if item is False and flag and flag.type == "switch":
+        return
+    yield Text.made(str(path[-1]), spot)
+    if item is not True and item is not None:
+        many = flag and flag.nargs not in {None, 0}
+        for one in values:
+            words = str(one).split() if many else [_word(one)]
+            yield from (Text.made(word, spot) for word in words)
+
+
+def _word(item: Any) -> str:
+    return str(item)
+
+
+def _line(document: Document, path: tuple[str | int, ...]) -> int:
+    return document.lines().get(path, 0)
+
+
+def _configuration(
+    reading: Reading, environment: dict[str, Setting] | None = None, world: Setting | None = None
+) -> Configuration:
+    if not reading.settings and not any(finding.code == UNKNOWN_FLAG for finding in reading.findings):
+        raise SpecError.of(reading.origin, "holds no arguments of Megatron-LM; write flags such as --num-layers 32")
+    return Configuration(
+        form=FORM,
+        origin=reading.origin,
+        settings=reading.settings,
+        defaults=defaults(),
+        environment=environment or {},
+        world=world,
+        findings=tuple(reading.findings),
+        notes=tuple(dict.fromkeys(reading.notes)),
+    )

@@ -1,0 +1,5 @@
+"""The rules of Megatron-LM, all together."""
+
+from planner.configurations.base import Rule
+
+RULES: tuple[Rule, ...] = ()

@@ -1,0 +1,5 @@
+"""Megatron-LM, the programs of NVIDIA/Megatron-LM."""
+
+from planner.export.frameworks.megatron.exporter import MEGATRON
+
+__all__ = ["MEGATRON"]

@@ -1,0 +1,117 @@
+"""Plans that others wrote: a plan file, or what a launch configuration means on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from planner.configurations import FORMS, Form
+from planner.configurations.engine import recognise
+from planner.domain.cluster import Cluster
+from planner.domain.model import Model
+from planner.errors import Problem, SpecError
+from planner.importers import huggingface
+from planner.pipeline.configured import Configured, on_cluster
+from planner.specs.job import job_record
+from planner.specs.layout import PLACE
+from planner.specs.plan import PlanFile, parsed_plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A job that ran, or was to run, somewhere else."""
+
+    model: Model
+    job: Mapping[str, object]
+    """Job key -> value, as far as it was said."""
+    file: PlanFile | None
+    """How it was laid out; None where that is not possible on the cluster, as the notes tell."""
+    notes: tuple[str, ...] = ()
+
+
+def form_of(text: str, source: str, name: str | None = None) -> Form | None:
+    """Return the form of a configuration, or None if the text is a plan file or of no known kind.
+
+    Args:
+        text: what the file says.
+        source: its name.
+        name: of the form, where the user says it.
+
+    Raises:
+        SpecError: `name` is no form.
+    """
+    if name is None:
+        return None if "format_version" in text else recognise(FORMS, text, source)
+    found = next((form for form in FORMS if form.name == name), None)
+    if found is None and name != "plan":
+        raise SpecError.of("--from", f"is {name!r}; choose one of plan, {', '.join(form.name for form in FORMS)}")
+    return found
+
+
+def imported(
+    text: str,
+    source: str,
+    form: Form,
+    cluster: Cluster,
+    model: Model | None = None,
+    given: Mapping[str, object] | None = None,
+) -> Configured:
+    """Return the plan that a configuration means on `cluster`; `model` and `given` replace what it says.
+
+    Raises:
+        SpecError: it cannot be read, or means no plan there.
+    """
+    configuration = form.read(text, source)
+    found = on_cluster(form.setup(configuration), source, form.framework, cluster, model, given)
+    return replace(found, notes=(*configuration.notes, *found.notes))
+
+
+def past(
+    text: str,
+    source: str,
+    form: Form | None,
+    cluster: Cluster,
+    model: Model | None = None,
+    given: Mapping[str, object] | None = None,
+) -> Past:
+    """Return the job of a plan file or a configuration, to be planned again on `cluster`.
+
+    Args:
+        text: what the file says.
+        source: its name.
+        form: of the configuration; None for a plan file.
+        cluster: where it shall run now.
+        model: what is trained; by default what the file says.
+        given: job key -> value of what shall be otherwise.
+
+    Raises:
+        SpecError: it cannot be read, or does not say which model it trains.
+    """
+    if form is None:
+        file = parsed_plan(text, source)
+        job = {key: value for key, value in job_record(file.job).items() if key != "constraints"}
+        return Past(model=model or file.model, job=job, file=file)
+    configuration = form.read(text, source)
+    setup = form.setup(configuration)
+    if model is None and setup.model is None:
+        raise SpecError.of(source, "does not say which model it trains; add --model")
+    found = model or huggingface.from_config(setup.model or {}, source, where=lambda path: f"{source} {'.'.join(path)}")
+    said = {
+        "global_batch": setup.layout.gbs,
+        "sequence_length": setup.layout.seq,
+        "precision": setup.precision,
+        "for": form.framework,
+    }
+    notes = [*configuration.notes, *setup.assumed]
+    laid_out: PlanFile | None = None
+    try:
+        laid_out = on_cluster(setup, source, form.framework, cluster, found).file
+    except SpecError as error:
+        notes += [f"what it says now is no layout of {cluster.name}: {_bare(one)}" for one in error.problems]
+    job = {key: value for key, value in said.items() if value is not None and key not in (given or {})}
+    return Past(model=found, job=job, file=laid_out, notes=tuple(notes))
+
+
+def _bare(problem: Problem) -> str:
+    """Return what is wrong, without the option that a user of a configuration has not typed."""
+    return problem.message.removeprefix(f"{PLACE} ")
