@@ -173,6 +173,57 @@ def plan() -> Trainer.Config:
     assert (FORM.setup(found).model or {})["hidden_size"] == 5120
 
 
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --gpus-per-node=8
+export NCCL_DEBUG=INFO HF_TOKEN=secret
+TP=4
+OPTIONS="--parallelism.tensor_parallel_degree $TP --training.local-batch-size=2"
+torchrun --nnodes $SLURM_NNODES --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_70b \\
+    $OPTIONS --training.disable_cuda_graphs --training.no-enable-cpu-offload --compile.components model,loss \\
+    --parallelism.pipeline_parallel_degree two --training.seq-lenn 4096
+"""
+
+
+def test_a_script_changes_the_configuration_that_it_starts_from() -> None:
+    """Options in both spellings, switches on and off, variables, ranks; what is no key or value stands where it is."""
+    assert recognise(FORMS, SCRIPT, "launch.sh") is FORM
+    found = FORM.read(SCRIPT, "launch.sh")
+    assert {key: one.value for key, one in found.settings.items()} == {
+        "model.flavor": "70B",
+        "parallelism.tensor_parallel_degree": 4,
+        "training.local_batch_size": 2,
+        "training.disable_cuda_graphs": True,
+        "training.enable_cpu_offload": False,
+        "compile.components": ["model", "loss"],
+        "parallelism.pipeline_parallel_degree": "two",
+        "training.seq_lenn": "4096",
+    }
+    assert sorted((one.code, one.key, one.spot.line) for one in found.findings) == [
+        ("TT001", "--training.seq-lenn", 9),
+        ("TT002", "--parallelism.pipeline_parallel_degree", 9),
+    ]
+    assert found.world is not None
+    assert found.world.value == 16
+    assert found.get("activation_checkpoint.mode") == "full", "that of llama3_70b"
+    assert set(found.environment) == {"NCCL_DEBUG"}
+    assert (found.version, found.notes) == ("0.3", ())
+
+
+def test_the_wrapper_takes_its_variables() -> None:
+    """`NGPU=4 CONFIG_FILE=x.toml ./run_train.sh`; what is in the file is not in the script, and that is said."""
+    found = FORM.read("NGPU=4 CONFIG_FILE=x.toml ./run_train.sh --parallelism.tensor_parallel_degree 2\n", "run.sh")
+    assert (found.version, found.world.value if found.world else None) == ("0.2.2", 4)
+    assert found.number("parallelism.tensor_parallel_degree") == 2
+    assert found.notes == ("what x.toml sets is not in this script; check that file too",)
+    found = FORM.read("MODULE=my_plan CONFIG=plan ./run_train.sh\n", "run.sh")
+    assert (found.version, found.world.value if found.world else None) == ("0.3", 8)
+    assert found.notes == ("what plan of my_plan sets is not in this script; check that module too",)
+    with pytest.raises(SpecError, match="starts no training with torchtitan"):
+        FORM.read("# torchtitan.train\necho\n", "run.sh")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

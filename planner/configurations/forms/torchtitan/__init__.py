@@ -1,4 +1,4 @@
-"""torchtitan: Python from 0.3 on, TOML before."""
+"""torchtitan: Python from 0.3 on, TOML before, and scripts that start either."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from planner.configurations.base import Form
 from planner.configurations.forms.torchtitan.module import read_module
 from planner.configurations.forms.torchtitan.rules import RULES
+from planner.configurations.forms.torchtitan.script import is_script, read_script
 from planner.configurations.forms.torchtitan.setup import setup
 from planner.configurations.forms.torchtitan.toml_text import read_toml
 from planner.domain.configuration import Configuration
@@ -20,18 +21,22 @@ def _is_python(text: str, name: str) -> bool:
 
 
 def _recognises(text: str, name: str) -> bool:
+    if is_script(text, name) and not _PYTHON.search(text):
+        return True
     if _is_python(text, name):
         return _PYTHON.search(text) is not None
     return len({found[1] for found in _TOML.finditer(text)}) > 1 and not name.endswith((".yaml", ".yml", ".json"))
 
 
 def _read(text: str, name: str) -> Configuration:
-    return read_module(text, name) if _is_python(text, name) else read_toml(text, name)
+    if _is_python(text, name):
+        return read_module(text, name)
+    return read_script(text, name) if is_script(text, name) else read_toml(text, name)
 
 
 TORCHTITAN = Form(
     name="torchtitan",
-    summary="torchtitan: a Python module with a configuration function (0.3), or a TOML file (before)",
+    summary="torchtitan: a Python module with a configuration function (0.3), TOML (before), or a launch script",
     framework="torchtitan",
     recognises=_recognises,
     read=_read,
