@@ -117,7 +117,7 @@ BROKEN_TOML: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("TT306", {"training.local_batch_size": 2, SCHEDULE: "Interleaved1F1B"}, "idle for about 43% of the step"),
     ("TT307", {"training.global_batch_size": 64}, "write local_batch_size = 32"),
     (
-        "TT401",
+        "TT407",
         {"parallelism.tensor_parallel_degree": 16},
         "heads of keys and values of llama3 8B; write one of 1, 2, 4, 8",
     ),
@@ -162,6 +162,7 @@ BROKEN_MODULE: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("TT205", {PARTS: layers(8, 8, 8, 8)}, "the head is called lm_head from 0.3 on, and was output before"),
     ("TT208", {"model.flavor": "0.6B"}, "uses the embedding's weights in its head"),
     ("TT209", {"training.disable_cuda_graphs": False}, "write training.disable_cuda_graphs = True"),
+    ("TT401", {"parallelism.tensor_parallel_degree": 16}, "write one of 1, 2, 4, 8"),
     ("TT403", {"training.seq_len": 262144}, "longer than the 131072"),
     (
         "TT505",

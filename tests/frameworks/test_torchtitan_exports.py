@@ -8,19 +8,19 @@ Needs the environments that ``tests/frameworks/environments.sh torchtitan_03 tor
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import titan_plans
+from frameworks.asking import Answer, BrokenError, Validator
 from planner.configurations.engine import broken
 from planner.configurations.forms.torchtitan import TORCHTITAN as FORM
+from planner.configurations.forms.torchtitan.degrees import degrees
 from planner.configurations.forms.torchtitan.rules import RULES
 from planner.domain.configuration import ERROR, Configuration, Setting, Spot
 from planner.errors import CannotExpress, SpecError
@@ -30,8 +30,7 @@ from planner.specs.plan import PlanFile
 
 pytestmark = pytest.mark.frameworks
 
-FOLDER = Path(os.environ.get("PLANNER_FRAMEWORKS", Path.home() / ".cache" / "planner-frameworks"))
-HERE = Path(__file__).parent
+MOST_RANKS = 512
 NUMBER = 160
 """Plans that are written, and texts that are spoilt."""
 CAUGHT = {rule.code for rule in RULES if rule.severity == ERROR and rule.caught}
@@ -44,28 +43,17 @@ class Version:
     environment: str
     exporter: Exporter
 
-    def request(self, number: int, text: str, world: int, ranks: list[int]) -> dict[str, Any]:
+    def question(self, text: str, world: int, ranks: list[int]) -> dict[str, Any]:
         """Return what the driver is asked of a text: to start these ranks of that world."""
-        common = {"id": number, "world": world, "ranks": ranks}
+        common = {"world": world, "ranks": ranks}
         if self.exporter is TORCHTITAN_TOML:
             return {**common, "text": text}
-        argv = ["--module", "plan_titan", "--config", "plan"]
-        return {**common, "files": {"plan_titan.py": text}, "argv": argv}
-
-    def answers(self, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return what torchtitan makes of the requests, in their order."""
-        python = FOLDER / self.environment / "bin" / "python"
-        if not python.exists():
-            pytest.skip(f"tests/frameworks/environments.sh {self.environment} has not been run")
-        lines = "".join(json.dumps(request) + "\n" for request in requests)
-        command = [str(python), str(HERE / "serve.py"), self.environment]
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return {**common, "files": {"plan_titan.py": text}, "argv": ["--module", "plan_titan", "--config", "plan"]}
 
 
 VERSIONS = (Version("torchtitan_03", TORCHTITAN), Version("torchtitan_02", TORCHTITAN_TOML))
 each_version = pytest.mark.parametrize("version", VERSIONS, ids=lambda one: one.environment)
+Validators = Callable[[str], Validator]
 
 
 def written(version: Version) -> list[tuple[PlanFile, str]]:
@@ -89,17 +77,14 @@ def first_ranks(file: PlanFile) -> list[int]:
 
 
 @each_version
-def test_torchtitan_runs_what_is_written(version: Version) -> None:
+def test_torchtitan_runs_what_is_written(version: Version, validator: Validators) -> None:
     """Every plan starts, on every stage, with the layers, micro-batches and degrees that the plan says."""
-    plans = written(version)
-    requests = [
-        version.request(number, text, file.plan.num_devices, first_ranks(file))
-        for number, (file, text) in enumerate(plans)
-    ]
-    for (file, text), answer in zip(plans, version.answers(requests), strict=True):
-        assert answer.get("accepted"), (answer, text)
+    titan = validator(version.environment)
+    for file, text in written(version):
+        answer = titan.ask(**version.question(text, file.plan.num_devices, first_ranks(file)))
+        assert answer.accepted, (answer.message, text)
         for stage, rank in enumerate(first_ranks(file)):
-            check_facts(file, stage, answer["facts"][str(rank)])
+            check_facts(file, stage, answer.facts[str(rank)])
 
 
 def check_facts(file: PlanFile, stage: int, facts: dict[str, Any]) -> None:
@@ -121,31 +106,38 @@ def check_facts(file: PlanFile, stage: int, facts: dict[str, Any]) -> None:
 
 
 @each_version
-def test_torchtitan_and_the_rules_refuse_the_same(version: Version) -> None:
+def test_torchtitan_and_the_rules_refuse_the_same(version: Version, validator: Validators) -> None:
     """A text that was spoilt in one or two places is refused by both, or by neither."""
-    cases = []
+    titan, old = validator(version.environment), version.exporter is TORCHTITAN_TOML
+    wrong, broke = [], 0
     for number, (file, text) in enumerate(written(version)):
         draw = random.Random(f"spoil {number}")
-        spoilt = text
+        spoilt, world = text, file.plan.num_devices
         for _ in range(draw.choice((1, 1, 2))):
-            spoilt = spoil(draw, spoilt, old=version.exporter is TORCHTITAN_TOML)
-        cases.append((spoilt, file.plan.num_devices))
-    requests = [version.request(number, text, world, [0]) for number, (text, world) in enumerate(cases)]
-    wrong, broke = [], 0
-    for (text, world), answer in zip(cases, version.answers(requests), strict=True):
-        if "error" in answer:  # expert ranks need the sharding that the driver of 0.3 has to leave out
+            spoilt = spoil(draw, spoilt, old=old)
+        world = (ranks_of(spoilt) or world) if draw.random() < 0.7 else world
+        try:
+            answer = titan.ask(**version.question(spoilt, world, [0]))
+        except BrokenError:  # expert ranks need the sharding that the driver of 0.3 has to leave out
             broke += 1
             continue
-        ours = refused(text, world)
+        ours = refused(spoilt, world)
         if bool(ours) == started(answer):
-            wrong.append(f"{answer['message'] or 'accepted'}\n{ours}\n{text}")
-    assert broke <= len(cases) // 20
-    assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n\n".join(wrong[:5])
+            wrong.append(f"{answer.message or 'accepted'}\n{ours}\n{world} ranks\n{spoilt}")
+    assert broke <= NUMBER // 20
+    assert not wrong, f"{len(wrong)} of {NUMBER}:\n" + "\n\n".join(wrong[:5])
 
 
-def started(answer: dict[str, Any]) -> bool:
+def ranks_of(text: str) -> int | None:
+    """Return the product of the degrees, if it is a number of ranks: so that degrees themselves are judged."""
+    name = "plan_titan.py" if "import Trainer" in text else "plan_titan.toml"
+    found = degrees(FORM.read(text, name))
+    return found.ranks if found.sound and found.ranks and found.ranks <= MOST_RANKS else None
+
+
+def started(answer: Answer) -> bool:
     """Return whether torchtitan started; stages that a schedule leaves out stop only those who ask what they hold."""
-    return bool(answer["accepted"]) or "zip() argument 2 is longer" in answer["message"]
+    return answer.accepted or "zip() argument 2 is longer" in answer.message
 
 
 def refused(text: str, world: int) -> list[str]:

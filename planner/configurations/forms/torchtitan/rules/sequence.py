@@ -91,11 +91,11 @@ RULES = (
         summary="num_heads % tp = 0 and num_kv_heads % tp = 0",
         why=(
             "torchtitan copies no heads of keys and values to several ranks. Newer models have 2 to 8 of them,"
-            " which caps"
-            " tp. 0.3 refuses at the start; before, attention failed in a reshape."
+            " which caps tp. It refuses at the start: `tensor_parallel_degree must divide n_kv_heads`."
         ),
         source="torchtitan/models/common/decoder.py at v0.3.0; github.com/pytorch/torchtitan/issues/2574, pull/2577",
         check=_cut_heads,
+        since="0.3",
     ),
     Rule(
         code="TT402",
@@ -142,5 +142,18 @@ RULES = (
         why="torchtitan looks at it in the first step only, when it has loaded everything.",
         source="torchtitan/distributed/context_parallel.py at v0.2.2, context_parallel/api.py at v0.3.0",
         check=_balancer,
+    ),
+    Rule(
+        code="TT407",
+        name="Tensor ranks divided the heads",
+        summary="num_heads % tp = 0 and num_kv_heads % tp = 0",
+        why=(
+            "Up to 0.2 torchtitan starts, builds the model, and fails in a reshape of the first step's attention,"
+            " with nothing said of heads."
+        ),
+        source="github.com/pytorch/torchtitan/issues/2574",
+        check=_cut_heads,
+        until="0.3",
+        caught=False,
     ),
 )
