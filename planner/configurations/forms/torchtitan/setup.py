@@ -159,10 +159,9 @@ def _assumed(configuration: Configuration, found: Degrees) -> Iterator[str]:
     shards, data = found.shards, found.data
     if found.replicate > 1 and shards is not None and shards > 1:
         yield (
-            f"HSDP: weights are shared out over {shards} ranks and copied {found.replicate} times; the plan shares them"
-            f" out over all {data}, so that a device needs up to {found.replicate} times the predicted memory for"
-            " weights,"
-            " gradients and optimizer"
+            f"HSDP: weights are shared out over {shards} ranks and copied {found.replicate} times; the plan shares"
+            f" them out over all {data}, so that a device needs up to {found.replicate} times the predicted memory"
+            " for weights, gradients and optimizer"
         )
     if shards is None:
         yield "data_parallel_shard_degree is -1: data parallelism takes the devices that the other degrees leave"
@@ -173,8 +172,7 @@ def _assumed(configuration: Configuration, found: Degrees) -> Iterator[str]:
         steps, micro = batch // (local * data), micro_batches(configuration)
         yield (
             f"gradients are accumulated over {steps} passes of {micro} micro-batches, between which the pipeline"
-            " drains;"
-            f" the plan runs all {steps * micro} without draining"
+            f" drains; the plan runs all {steps * micro} without draining"
         )
     if found.context > 1:
         yield "context ranks gather keys and values; the plan has them go round a ring, which moves as many bytes"

@@ -79,8 +79,8 @@ def _body(told: dict[str, Any], recipe: str, model: list[str], checkpoint: str |
         yield f"    {name[0]} = c.{name}"
         if name == "parallelism" and told["parallelism.context_parallel_degree"] > 1:
             yield (
-                "    # the plan sends keys and values round a ring, and torchtitan gathers them: as many bytes,"
-                " less hidden"
+                "    # the plan sends keys and values round a ring, and torchtitan gathers them: as many bytes, less"
+                " hidden"
             )
         for key, value in shown(told, name).items():
             yield f"    {name[0]}.{key} = {_value(value)}"

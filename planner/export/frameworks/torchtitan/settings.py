@@ -118,8 +118,8 @@ def reasons(file: PlanFile) -> Iterator[str]:
     if plan.num_stages > 1 and plan.schedule in {"1f1b", "gpipe"} and plan.num_microbatches < plan.num_stages:
         yield (
             f"{SCHEDULES[plan.schedule]} needs as many micro-batches as stages, and the plan has"
-            f" {plan.num_microbatches}"
-            f" for {plan.num_stages}; plan with `schedule = interleaved`, fewer stages or a larger batch"
+            f" {plan.num_microbatches} for {plan.num_stages}; plan with `schedule = interleaved`, fewer stages or a"
+            " larger batch"
         )
     heads = dict(file.model.spec).get("num_key_value_heads")
     if isinstance(heads, int) and heads % tensor:

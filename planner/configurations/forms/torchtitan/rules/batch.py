@@ -36,8 +36,8 @@ def _uneven_micro_batches(configuration: Configuration) -> Iterator[Complaint]:
             LOCAL_BATCH,
             (
                 f"local batch {local} is no multiple of the micro-batch of {micro}; write"
-                f" {LOCAL_BATCH.partition('.')[2]} ="
-                f" {near}, or a {MICRO_BATCH.partition('.')[2]} that divides {local}"
+                f" {LOCAL_BATCH.partition('.')[2]} = {near}, or a {MICRO_BATCH.partition('.')[2]} that divides"
+                f" {local}"
             ),
         )
 
@@ -61,8 +61,8 @@ def _too_few(configuration: Configuration) -> Iterator[Complaint]:
             LOCAL_BATCH,
             (
                 f"{name} needs a micro-batch for each of {needed} stages, and a local batch of {number * micro} in"
-                " micro-batches"
-                f" of {micro} is {number}; write {LOCAL_BATCH.partition('.')[2]} = {needed * micro} or more{other}"
+                f" micro-batches of {micro} is {number}; write {LOCAL_BATCH.partition('.')[2]} = {needed * micro} or"
+                f" more{other}"
             ),
         )
 
@@ -97,9 +97,8 @@ def _uneven_steps(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             GLOBAL_BATCH,
             (
-                f"global batch {batch} is no multiple of local batch {local} times {found.data} data ranks ="
-                f" {share}; write"
-                f" {GLOBAL_BATCH.partition('.')[2]} = {near}, or another local batch"
+                f"global batch {batch} is no multiple of local batch {local} times {found.data} data ranks = {share};"
+                f" write {GLOBAL_BATCH.partition('.')[2]} = {near}, or another local batch"
             ),
         )
 
@@ -114,9 +113,8 @@ def _bubble(configuration: Configuration) -> Iterator[Complaint]:
     yield (
         SCHEDULE,
         (
-            f"{number} micro-batches over {pipeline} pipeline ranks leave each idle for about {idle:.0%} of the"
-            " step; a local"
-            f" batch of {pipeline * configuration.number(MICRO_BATCH, 1)} or more leaves less"
+            f"{number} micro-batches over {pipeline} pipeline ranks leave each idle for about {idle:.0%} of the step;"
+            f" a local batch of {pipeline * configuration.number(MICRO_BATCH, 1)} or more leaves less"
         ),
     )
 
@@ -162,8 +160,7 @@ RULES = (
         summary="local_batch_size / microbatch_size >= stages for 1F1B, GPipe and DualPipeV",
         why=(
             "torch refuses since January 2025; before, fewer micro-batches than stages hung without a word."
-            " Schedules with"
-            " several stages a rank take fewer, at the price of idle ranks."
+            " Schedules with several stages a rank take fewer, at the price of idle ranks."
         ),
         source=f"{TORCH}; github.com/pytorch/pytorch/pull/144702, github.com/pytorch/torchtitan/pull/781",
         check=_too_few,

@@ -36,8 +36,8 @@ def _no_ranks(configuration: Configuration) -> Iterator[Complaint]:
             EXPERT,
             (
                 f"{taken} ranks do not divide the {found.shards} shard * {found.context} cp * {found.tensor} tp ="
-                f" {ranks} ranks"
-                f" that they are taken from; write an expert_parallel_degree that divides {ranks // inner}"
+                f" {ranks} ranks that they are taken from; write an expert_parallel_degree that divides"
+                f" {ranks // inner}"
             ),
         )
 
@@ -49,8 +49,7 @@ def _expert_tensor(configuration: Configuration) -> Iterator[Complaint]:
             EXPERT_TENSOR,
             (
                 f"expert_tensor_parallel_degree {found.expert_tensor} is neither 1 nor the tensor degree"
-                f" {found.tensor}; write"
-                " one of these"
+                f" {found.tensor}; write one of these"
             ),
         )
 
@@ -69,8 +68,7 @@ def _captured(configuration: Configuration) -> Iterator[Complaint]:
             EXPERT,
             (
                 "expert ranks exchange tokens by way of the host, which CUDA graphs, on by default, cannot capture;"
-                " write"
-                " training.disable_cuda_graphs = True"
+                " write training.disable_cuda_graphs = True"
             ),
         )
 
@@ -91,8 +89,7 @@ RULES = (
         summary="shard * cp * tp % ep = 0 (up to 0.2: % (ep * expert_tensor))",
         why=(
             "Expert parallelism takes no ranks of its own: it borrows those that share weights out. The mesh of the"
-            " experts"
-            " is made by a division that rounds down, and then does not fit the ranks."
+            " experts is made by a division that rounds down, and then does not fit the ranks."
         ),
         source="torchtitan/distributed/parallel_dims.py at v0.2.2 and v0.3.0 (build_mesh); issues/1184",
         check=_no_ranks,

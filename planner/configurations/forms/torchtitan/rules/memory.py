@@ -61,8 +61,7 @@ def _gathers_often(configuration: Configuration) -> Iterator[Complaint]:
             RESHARD,
             (
                 "always gathers the weights of a stage anew for every micro-batch and way; default and never gather"
-                " them once"
-                " a step, and hold them"
+                " them once a step, and hold them"
             ),
         )
 
@@ -107,10 +106,8 @@ RULES = (
         summary="shard * cp > 1, or neither tensor nor pipeline ranks",
         why=(
             "Up to 0.2 FSDP does mixed precision, or autocast on a single device and with DDP. With tensor or"
-            " pipeline ranks"
-            " and nothing sharded torchtitan logs that mixed precision is disabled, and trains in float32: about"
-            " twice the"
-            " memory of activations, and a fraction of the speed."
+            " pipeline ranks and nothing sharded torchtitan logs that mixed precision is disabled, and trains in"
+            " float32: about twice the memory of activations, and a fraction of the speed."
         ),
         source="torchtitan/distributed/utils.py at v0.2.2 (maybe_enable_amp)",
         check=_in_full,
@@ -144,8 +141,8 @@ RULES = (
         name="Checkpoints resume on as many data ranks",
         summary="replicate * shard stays what it was when the checkpoint was saved",
         why=(
-            "Weights and optimizer are cut anew for other degrees; the data loader's state is not. Since February 2025"
-            " torchtitan stops there; before, it skipped data without a word."
+            "Weights and optimizer are cut anew for other degrees; the data loader's state is not. Since February"
+            " 2025 torchtitan stops there; before, it skipped data without a word."
         ),
         source="torchtitan/components/dataloader.py at v0.3.0; github.com/pytorch/torchtitan/pull/816",
         check=_same_ranks,

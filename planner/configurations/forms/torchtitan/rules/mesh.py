@@ -43,8 +43,8 @@ def _other_world(configuration: Configuration) -> Iterator[Complaint]:
             yield (
                 SHARD,
                 (
-                    f"{found.world} ranks are no multiple of {axes} = {found.others}; run on {near} ranks, or"
-                    " change a degree"
+                    f"{found.world} ranks are no multiple of {axes} = {found.others}; run on {near} ranks, or change"
+                    " a degree"
                 ),
             )
     elif found.others * found.shard != found.world:
@@ -67,8 +67,7 @@ def _left_open(configuration: Configuration) -> Iterator[Complaint]:
             SHARD,
             (
                 f"{SHARD.partition('.')[2]} is -1, all ranks that are left: on another number of GPUs the same file"
-                " trains with"
-                f" another batch, and nothing says so; {meant}"
+                f" trains with another batch, and nothing says so; {meant}"
             ),
         )
 
@@ -81,8 +80,7 @@ def _replicas_alone(configuration: Configuration) -> Iterator[Complaint]:
         REPLICATE,
         (
             f"replicates weights over {found.replicate} ranks beside {found.tensor} tensor and {found.pipeline}"
-            " pipeline ranks,"
-            f" which DDP cannot; write data_parallel_shard_degree = {found.replicate} and"
+            f" pipeline ranks, which DDP cannot; write data_parallel_shard_degree = {found.replicate} and"
             " data_parallel_replicate_degree = 1"
         ),
     )
@@ -114,9 +112,8 @@ RULES = (
         summary="replicate * shard * cp * tp * pp = ranks; expert parallelism takes no ranks of its own",
         why=(
             "torchtitan stops with `Invalid parallel dims` when it builds the mesh. Context ranks take their own"
-            " factor: on"
-            " 8 GPUs shard 8 with cp 8 is 64 ranks, not 8, though weights are shared out over shard * cp. With -1 the"
-            " quotient is rounded down first, and then the product fails."
+            " factor: on 8 GPUs shard 8 with cp 8 is 64 ranks, not 8, though weights are shared out over shard * cp."
+            " With -1 the quotient is rounded down first, and then the product fails."
         ),
         source=f"{MESH}; github.com/pytorch/torchtitan/issues/1184",
         check=_other_world,
@@ -126,9 +123,8 @@ RULES = (
         name="No degree is left open",
         summary="data_parallel_shard_degree is a number, not -1",
         why=(
-            "-1 fits any number of ranks that the other degrees divide. In a file that is kept for production or"
-            " for CI that"
-            " hides a lost node: the global batch of -1 follows the ranks, and the learning rate does not."
+            "-1 fits any number of ranks that the other degrees divide. In a file that is kept for production or for"
+            " CI that hides a lost node: the global batch of -1 follows the ranks, and the learning rate does not."
         ),
         source=f"{MESH}; torchtitan/train.py at v0.2.2 (global_batch_size)",
         check=_left_open,

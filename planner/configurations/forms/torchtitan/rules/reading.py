@@ -47,9 +47,9 @@ RULES = (
         name="Keys are known",
         summary="every key is one of torchtitan's, of the version that reads the file",
         why=(
-            "In TOML an unknown key stops the start with ValueError: Invalid field names. In a Python module an unknown"
-            " attribute of a configuration with slots stops it with AttributeError. Keys moved with 0.3, which has no"
-            " expert_tensor_parallel_degree and no [activation_checkpoint] table."
+            "In TOML an unknown key stops the start with ValueError: Invalid field names. In a Python module an"
+            " unknown attribute of a configuration with slots stops it with AttributeError. Keys moved with 0.3,"
+            " which has no expert_tensor_parallel_degree and no [activation_checkpoint] table."
         ),
         source=(
             "torchtitan/config/manager.py at v0.2.2 (_dict_to_dataclass); slots of torchtitan/config/configs.py, v0.3.0"
@@ -62,8 +62,7 @@ RULES = (
         summary="numbers are numbers, switches are true or false, choices are among those that exist",
         why=(
             "torchtitan does not check the kinds of what TOML or Python assigns; it fails later, where the value is"
-            " used,"
-            " or takes a text for true."
+            " used, or takes a text for true."
         ),
         source="torchtitan/config/job_config.py at v0.2.2, torchtitan/config/configs.py at v0.3.0: the dataclasses",
         check=_found_by_reading,
@@ -74,8 +73,8 @@ RULES = (
         name="The version reads this kind of file",
         summary="TOML up to 0.2.2, a Python module with a configuration function from 0.3 on",
         why=(
-            "0.3.0 dropped TOML: --job.config_file is an unknown option there, and --module and --config name a Python"
-            " function. The other way round, 0.2 has neither of these options."
+            "0.3.0 dropped TOML: --job.config_file is an unknown option there, and --module and --config name a"
+            " Python function. The other way round, 0.2 has neither of these options."
         ),
         source="torchtitan/config/manager.py at v0.2.2 and v0.3.0",
         check=_other_version,

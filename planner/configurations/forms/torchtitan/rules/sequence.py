@@ -32,8 +32,7 @@ def _cut_heads(configuration: Configuration) -> Iterator[Complaint]:
                 TENSOR,
                 (
                     f"tensor_parallel_degree {found.tensor} does not divide the {number} {what} of {model.model}"
-                    f" {model.name};"
-                    f" write one of {', '.join(able)}"
+                    f" {model.name}; write one of {', '.join(able)}"
                 ),
             )
             return
@@ -90,8 +89,8 @@ RULES = (
         name="Tensor ranks divide the heads",
         summary="num_heads % tp = 0 and num_kv_heads % tp = 0",
         why=(
-            "torchtitan copies no heads of keys and values to several ranks. Newer models have 2 to 8 of them,"
-            " which caps tp. It refuses at the start: `tensor_parallel_degree must divide n_kv_heads`."
+            "torchtitan copies no heads of keys and values to several ranks. Newer models have 2 to 8 of them, which"
+            " caps tp. It refuses at the start: `tensor_parallel_degree must divide n_kv_heads`."
         ),
         source="torchtitan/models/common/decoder.py at v0.3.0; github.com/pytorch/torchtitan/issues/2574, pull/2577",
         check=_cut_heads,

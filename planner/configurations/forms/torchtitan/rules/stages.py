@@ -89,9 +89,8 @@ def _left_out(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             PARTS,
             (
-                f"{name} runs the first of the {each} stages of each rank and leaves out the others, with their layers;"
-                " make"
-                f" {pipeline} stages, or write {INTERLEAVED}"
+                f"{name} runs the first of the {each} stages of each rank and leaves out the others, with their"
+                f" layers; make {pipeline} stages, or write {INTERLEAVED}"
             ),
         )
 
@@ -102,8 +101,8 @@ def _one_each(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             PARTS,
             (
-                f"{name} gains from two or more stages a rank, and these are one; make {2 * pipeline} stages, or write"
-                f" {PLAIN}"
+                f"{name} gains from two or more stages a rank, and these are one; make {2 * pipeline} stages, or"
+                f" write {PLAIN}"
             ),
         )
 
@@ -186,8 +185,8 @@ def _tied(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             PIPELINE,
             (
-                f"{model.model} {model.name} uses the embedding's weights in its head, which stages cannot share; write"
-                " pipeline_parallel_degree = 1"
+                f"{model.model} {model.name} uses the embedding's weights in its head, which stages cannot share;"
+                " write pipeline_parallel_degree = 1"
             ),
         )
 
@@ -235,8 +234,7 @@ RULES = (
         ),
         why=(
             "torchtitan refuses at the start: `Single stage schedule requires exactly 1 stage per rank`,"
-            " `Multi-stage schedule"
-            " requires at least 2`, `v schedules assume 2`."
+            " `Multi-stage schedule requires at least 2`, `v schedules assume 2`."
         ),
         source=SPLIT,
         check=_per_rank,
@@ -246,8 +244,8 @@ RULES = (
         name="Each stage has layers to hold",
         summary="stages <= layers + first + last; first and last less layers <= the smallest stage",
         why=(
-            "Embedding and head count as first_stage_less_layers and last_stage_less_layers layers, 1 each by default."
-            " torchtitan refuses where they are more than a stage."
+            "Embedding and head count as first_stage_less_layers and last_stage_less_layers layers, 1 each by"
+            " default. torchtitan refuses where they are more than a stage."
         ),
         source=f"{SPLIT} (generate_llm_fqn_per_model_part)",
         check=_too_few_layers,
@@ -257,10 +255,9 @@ RULES = (
         name="Lists of modules are complete, unique and in order",
         summary="tok_embeddings, layers.0 ... layers.N-1, norm, and the head (lm_head; up to 0.2 output), each once",
         why=(
-            "torchtitan keeps in a stage what is listed and drops the rest, without a look at whether all is there: a"
-            " forgotten layer is left out of the model, and the loss still falls. The head is called output up to"
-            " 0.2 and"
-            " lm_head since, so that a list for the other version leaves the head out."
+            "torchtitan keeps in a stage what is listed and drops the rest, without a look at whether all is there:"
+            " a forgotten layer is left out of the model, and the loss still falls. The head is called output up to"
+            " 0.2 and lm_head since, so that a list for the other version leaves the head out."
         ),
         source=SPLIT,
         check=_wrong_names,
@@ -311,8 +308,7 @@ RULES = (
         summary="with lists: 1F1B and GPipe have one stage a rank",
         why=(
             "A single-stage schedule takes the first stage of each rank, whatever else the lists give to it."
-            " torchtitan builds"
-            " the others, does not run them, and does not say so."
+            " torchtitan builds the others, does not run them, and does not say so."
         ),
         source=f"{SPLIT} (build_pipeline_schedule)",
         check=_left_out,
@@ -334,8 +330,7 @@ RULES = (
         summary="compile.enable = false, or no model in it, for InterleavedZeroBubble, ZBVZeroBubble and DualPipeV",
         why=(
             "torch stops with `is not supported with stage modules that have used torch.compile`. From 0.3 on"
-            " torchtitan"
-            " compiles in a way that torch does not object to."
+            " torchtitan compiles in a way that torch does not object to."
         ),
         source="torch/distributed/pipelining/schedules.py of torch 2.13 (_check_torch_compile_compatibility)",
         check=_compiled,
