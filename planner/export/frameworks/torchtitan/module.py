@@ -19,6 +19,7 @@ from planner.specs.plan import PlanFile
 
 TARGET = "torchtitan"
 HEAD = '"""torchtitan 0.3: torchrun ... -m torchtitan.train --module plan_titan --config plan."""\n'
+LAYER = "layers."
 CHECKPOINTS = {"full": "FullAC", "selective": "SelectiveAC"}
 
 
@@ -112,9 +113,19 @@ def _reasons(file: PlanFile, flavor: Flavor | None) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    """Return a value as Python writes it, lists of lists a line each."""
-    if isinstance(value, list) and value and isinstance(value[0], list):
-        return "\n".join(["[", *(f"        {_value(one)}," for one in value), "    ]"])
+    """Return a value as Python writes it, the modules of stages a line each."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
+        return "\n".join(["[", *(f"        {_stage(one)}," for one in value), "    ]"])
     return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _stage(names: list[str]) -> str:
+    """Return the modules of a stage, its layers by their numbers: they follow one another."""
+    layers = [name for name in names if name.startswith(LAYER)]
+    begin = int(layers[0].removeprefix(LAYER))
+    bounds = f"{begin}, {begin + len(layers)}" if begin else f"{len(layers)}"
+    listed = f'f"{LAYER}{{i}}" for i in range({bounds})'
+    if len(layers) == len(names):
+        return f"[{listed}]"
+    before, after = names[: names.index(layers[0])], names[names.index(layers[-1]) + 1 :]
+    return f"[{', '.join([*map(_value, before), f'*({listed})', *map(_value, after)])}]"
