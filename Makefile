@@ -13,7 +13,7 @@ RUNTIME = .venv/.runtime-installed
 DEVELOPMENT = .venv-dev/.installed
 LOWEST = .venv-lowest/.installed
 
-.PHONY: help plan test check lint format lowest bench accuracy golden requirements clean
+.PHONY: help plan test check lint format lowest frameworks bench accuracy golden requirements clean
 
 help: ## list what can be made
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /|/' | awk -F'|' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -38,6 +38,10 @@ format: $(DEVELOPMENT) ## rewrite the files as the linter wants them
 
 lowest: $(LOWEST) ## run the tests with the lowest versions that are allowed
 	.venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -m "not frameworks" --ignore tests/test_readme.py
+
+frameworks: $(DEVELOPMENT) ## ask the frameworks themselves: makes their environments (7 GB, outside this folder) and tests with them
+	PYTHON=$(PYTHON) tests/frameworks/environments.sh
+	.venv-dev/bin/python -m pytest -q -m frameworks tests/frameworks
 
 bench: $(DEVELOPMENT) ## run the cheapest benchmarks once, so that they cannot rot
 	.venv-dev/bin/python benchmarks/speed.py --smoke

@@ -36,7 +36,17 @@ LAZY = {"ortools", "numpy"}
 LATE = {"candidates", "placement", "program"}
 """The parts that nothing needs before a search starts, or before a plan is placed."""
 
-OPEN_SETS = ("architectures", "outlines", "layers", "schedules", "parallelism", "checks", "importers", "export")
+OPEN_SETS = (
+    "architectures",
+    "outlines",
+    "layers",
+    "schedules",
+    "parallelism",
+    "checks",
+    "importers",
+    "machines",
+    "export",
+)
 """Folders whose members never import one another."""
 
 SHARED = {"base", "kubernetes", "machines", "nodes", "packing", "scripts"}

@@ -17,19 +17,88 @@ def importing() -> None:
     """Turn a foreign description into a spec file."""
 
 
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default it is printed.")
+]
+
+
 @app.command("model", cls=Command)
-def model(
-    source: ModelSource,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default it is printed.")
-    ] = "-",
-) -> None:
+def model(source: ModelSource, output: Output = "-") -> None:
     """Turn a Hugging Face config.json into a model file."""
     from planner.cli.inputs import note
     from planner.cli.output import write_record
     from planner.specs.model import model_record, read_model
 
     write_record(model_record(read_model(source, note=note)), output)
+
+
+@app.command("cluster", cls=Command)
+def cluster(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DUMP...", help="Output of nvidia-smi, rocm-smi, scontrol, kubectl and others; - is stdin."
+        ),
+    ] = None,
+    local: Annotated[bool, typer.Option("--local", help="Ask the tools of this machine instead.")] = False,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", metavar="N", min=1, max=10**6, help="Nodes like the dumped one; default 1.")
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network", metavar="TEXT", help="Of a node: 8x400 (adapters x Gbit/s) or a name such as ib-ndr."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="NAME", help="What the devices are; default as the dumps name them."),
+    ] = None,
+    instance: Annotated[
+        str | None, typer.Option("--instance", metavar="NAME", help="Instance type of a catalogue of prices.")
+    ] = None,
+    output: Output = "-",
+) -> None:
+    """Turn what a machine, a scheduler or a cloud prints about itself into a cluster file."""
+    from planner.cli.inputs import note, refuse_shared_stdin
+    from planner.cli.local import local_dumps
+    from planner.cli.output import refuse_unwritable, write_record
+    from planner.errors import SpecError
+    from planner.specs.discovery import Told, cluster_from_dumps
+
+    named = sources or []
+    if not named and not local:
+        raise SpecError.of("", "name one dump or more, or give --local to ask the tools of this machine")
+    refuse_shared_stdin(*named)
+    refuse_unwritable(output)
+    texts = [*(local_dumps() if local else ()), *_texts(named)]
+    told = Told(nodes=nodes, network=network, device=device, instance=instance)
+    write_record(cluster_from_dumps(texts, told, note), output)
+
+
+def _texts(sources: list[str]) -> list[tuple[str, str]]:
+    """Return text and name of each dump.
+
+    Raises:
+        SpecError: with the problems of all files.
+    """
+    from planner.errors import Problem, SpecError
+    from planner.machines import MAX_BYTES
+    from planner.specs.files import read_text
+
+    problems: list[Problem] = []
+
+    def read(source: str) -> tuple[str, str]:
+        try:
+            return read_text(source, MAX_BYTES)
+        except SpecError as error:
+            problems.extend(error.problems)
+            return "", source
+
+    found = [read(source) for source in sources]
+    if problems:
+        raise SpecError(problems)
+    return found
 
 
 @app.command("plan", cls=Command)
@@ -44,9 +113,7 @@ def plan(
     ] = None,
     global_batch: GlobalBatch = None,
     sequence_length: SequenceLength = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default it is printed.")
-    ] = "-",
+    output: Output = "-",
 ) -> None:
     """Turn a launch configuration into a plan file."""
     from planner.cli.inputs import note, refuse_shared_stdin

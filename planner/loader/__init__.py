@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from planner.errors import SpecError
-from planner.loader.document import MAX_BYTES, Document, Path, dotted
+from planner.loader.document import MAX_BYTES, MAX_VALUES, Document, Path, dotted
 from planner.loader.json_text import read_json
 from planner.loader.words import scalar
 from planner.loader.writing import dump_yaml
@@ -33,21 +33,27 @@ def load(text: str, origin: str) -> Document:
     return document
 
 
-def parse(text: str, origin: str) -> Document:
+def parse(text: str, origin: str, *, limit: int = MAX_BYTES) -> Document:
     """Return what `text` says, with what is wrong but readable left in ``problems``, to be reported with the rest.
+
+    Args:
+        text: the whole text.
+        origin: name of the file, for messages; JSON is expected of names that end in ``.json``.
+        limit: [bytes] that are read; more than usual only of JSON that a machine wrote.
 
     Raises:
         SpecError: the text cannot be read.
 
     """
-    if len(text) > MAX_BYTES:
-        raise SpecError.of(origin, f"is larger than {MAX_BYTES // 2**20} MiB; a specification is a few KiB of text")
+    if len(text) > limit:
+        raise SpecError.of(origin, f"is larger than {limit // 2**20} MiB; a specification is a few KiB of text")
     text = text.removeprefix("\ufeff")
     if control := _CONTROL.search(text):
         line = text.count("\n", 0, control.start()) + 1
         message = f"is not text: character {ord(control[0]):#04x} cannot stand in YAML or JSON; save it as UTF-8 text"
         raise SpecError.of(f"{origin}:{line}", message)
-    document = read_json(text, origin) if origin.endswith(".json") or text.lstrip()[:1] == "{" else None
+    values = MAX_VALUES * limit // MAX_BYTES
+    document = read_json(text, origin, values) if origin.endswith(".json") or text.lstrip()[:1] == "{" else None
     document = document or read_yaml(text, origin)
     if document.value is None:
         raise SpecError.of(document.place(), "is empty; write keys and values such as `name: my-cluster`")

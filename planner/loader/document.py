@@ -54,7 +54,7 @@ def dotted(path: Path) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def check_shape(value: Any, origin: str) -> None:
+def check_shape(value: Any, origin: str, max_values: int) -> None:
     """Refuse values that are nested too deeply or too many."""
     level, depth, total = [value], 0, 1
     while level:
@@ -64,8 +64,8 @@ def check_shape(value: Any, origin: str) -> None:
         inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
         level = [value for items in inner for value in items]
         total += len(level)
-        if total > MAX_VALUES:
-            raise SpecError.of(origin, too_many())
+        if total > max_values:
+            raise SpecError.of(origin, too_many(max_values))
 
 
 def too_deep() -> str:
@@ -73,6 +73,6 @@ def too_deep() -> str:
     return f"is nested more than {MAX_DEPTH} levels deep; no specification needs that"
 
 
-def too_many() -> str:
+def too_many(max_values: int = MAX_VALUES) -> str:
     """Return the message about too many values."""
-    return f"holds more than {MAX_VALUES:,} values, aliases included; no specification needs that"
+    return f"holds more than {max_values:,} values, aliases included; no specification needs that"

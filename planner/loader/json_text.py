@@ -14,7 +14,7 @@ from planner.loader.words import finite, integer
 from planner.loader.yaml_text import read_yaml
 
 
-def read_json(text: str, origin: str) -> Document | None:
+def read_json(text: str, origin: str, max_values: int) -> Document | None:
     """Read `text` with the fast reader of JSON; None if it may be YAML instead."""
     trouble: list[str] = []
 
@@ -50,7 +50,7 @@ def read_json(text: str, origin: str) -> Document | None:
         raise SpecError.of(
             origin if not text.strip() else f"{origin}:{error.lineno}", _json_message(text, error)
         ) from None
-    check_shape(value, origin)
+    check_shape(value, origin, max_values)
     _refuse_halves(text, value, origin)
     lines = cache(lambda: _lines_of_json(text, origin))
     if not trouble:

@@ -29,6 +29,17 @@ COMMANDS = {
     "show-model": f"{PLANNER} show model model_specs/llama-3-405b.json",
     "show-frameworks": f"{PLANNER} show frameworks",
     "import-model": f"{PLANNER} import model model_specs/qwen3-8b.json",
+    "import-cluster": (
+        f"{PLANNER} import cluster tests/machines/data/nvidia_topo_a100_pcie.txt"
+        " tests/machines/data/nvidia_query_a100_pcie.csv --nodes 4"
+    ),
+    "import-cluster-slurm": (
+        f"cat tests/machines/data/slurm_nodes.txt | {PLANNER} import cluster - tests/machines/data/slurm_topology.conf"
+        " --network ib-ndr"
+    ),
+    "wrong-dumps": (
+        f"{PLANNER} import cluster tests/machines/data/nvidia_topo_h100.txt tests/machines/data/nvidia_smi_mixed.xml"
+    ),
     "import-experts": f"{MIXTRAL} | {PLANNER} import model -",
     "accuracy": f"{PLANNER} accuracy tests/accuracy/data/sample.csv",
     "calibrate": f"{PLANNER} calibrate tests/accuracy/data/hagemann2023_llama_a100.csv",

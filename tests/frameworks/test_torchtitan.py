@@ -1,4 +1,4 @@
-"""The harness judges as torchtitan does, and torchtitan refuses what we say that it refuses, in its old form and its new."""
+"""The harness judges as torchtitan does, which refuses what we say that it refuses, in its old form and its new."""
 
 import json
 from collections.abc import Callable
