@@ -19,7 +19,7 @@ class _Unsaid:
 
 UNSAID: Final = _Unsaid()
 MOST = 10_000
-"""Entries that a list may have; more are no configuration."""
+"""Entries that a list may have, and letters that a text may; more are no configuration."""
 NUMBER_MOST = 10**12
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
@@ -95,7 +95,7 @@ def _text(node: ast.JoinedStr, names: Mapping[str, Any]) -> Any:
         if (isinstance(part, ast.FormattedValue) and not plain) or not isinstance(value, (int, str)):
             return UNSAID
         parts.append(str(value))
-    return "".join(parts)
+    return "".join(parts) if sum(map(len, parts)) <= MOST else UNSAID
 
 
 def _comprehension(node: ast.ListComp | ast.GeneratorExp, names: Mapping[str, Any]) -> Any:

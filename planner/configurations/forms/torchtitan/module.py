@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from planner.configurations.forms.torchtitan.catalog import MODULE, defaults
-from planner.configurations.forms.torchtitan.statements import Reader
+from planner.configurations.forms.torchtitan.statements import Draft, Reader
 from planner.configurations.forms.torchtitan.values import judged
 from planner.domain.configuration import Configuration
 from planner.errors import SpecError
@@ -22,12 +22,11 @@ def read_module(text: str, name: str) -> Configuration:
     """
     try:
         tree = ast.parse(text)
+        drafts = _drafts(tree, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         message = f"is no Python: {getattr(error, 'msg', error)}; correct it there"
         raise SpecError.of(f"{name}:{line}" if line else name, message) from None
-    reader = Reader(tree, name)
-    drafts = {found: draft for found in _candidates(tree) if (draft := reader.run(found)) is not None}
     if not drafts:
         message = (
             "has no function that makes a torchtitan configuration, such as `def plan(): c = llama3_8b(); return c`"
@@ -47,6 +46,12 @@ def read_module(text: str, name: str) -> Configuration:
         findings=judged(draft.settings, MODULE),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _drafts(tree: ast.Module, name: str) -> dict[str, Draft]:
+    """Return what each function makes that makes a configuration."""
+    reader = Reader(tree, name)
+    return {found: draft for found in _candidates(tree) if (draft := reader.run(found)) is not None}
 
 
 def _candidates(tree: ast.Module) -> list[str]:

@@ -105,7 +105,7 @@ def _typed(setting: Setting, key: Key | None) -> Setting:
         return setting
     if key.kind == "whole" and re.fullmatch(r"-?[0-9]{1,12}", value):
         value = int(value)
-    elif key.kind == "number" and re.fullmatch(r"-?[0-9.]{1,20}(e-?[0-9]{1,3})?", value) and value.count(".") <= 1:
+    elif key.kind == "number" and re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?", value):
         value = float(value)
     elif key.kind == "switch":
         value = _WORDS.get(value.lower(), value)
@@ -142,7 +142,7 @@ def _world(command: Command, begin: int, given: Allocation, variables: dict[str,
             return Setting(name="NGPU", value=RUN_TRAIN_RANKS, spot=Spot(name, *program.spot))
         found = (int(number.chars), number.spot) if re.fullmatch(r"[0-9]{1,7}", number.chars) else None
     else:
-        found = ranks(command.words[: begin - 1], given)
+        found = ranks(command.words[: begin - 1], given) if begin > 1 else None
     if found is None or found[0] < 1:
         return None
     return Setting(name="world size", value=found[0], spot=Spot(name, *found[1]))

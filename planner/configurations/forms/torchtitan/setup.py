@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from planner.configurations.base import Setup
@@ -33,6 +34,8 @@ from planner.specs.layout import Layout
 RESHARD = "parallelism.fsdp_reshard_after_forward"
 SEQUENCE_PARALLEL = "parallelism.enable_sequence_parallel"
 MODE, OPTION = "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option"
+EVERY = re.compile(r"[0-9]{1,4}")
+"""What selective_ac_option is where every n-th layer is recomputed."""
 PRECISIONS = {"bfloat16": "bf16", "float32": "fp32"}
 
 
@@ -133,7 +136,7 @@ def _recompute(configuration: Configuration, found: Degrees) -> tuple[str, int |
     mode, option = configuration.get(MODE), str(configuration.get(OPTION))
     if mode != "selective":
         return ("full" if mode == "full" else "none"), None
-    if not option.isdigit():
+    if not EVERY.fullmatch(option):
         return "op", None
     every = int(option)
     held = _fewest_layers(configuration, found)
@@ -176,7 +179,7 @@ def _assumed(configuration: Configuration, found: Degrees) -> Iterator[str]:
         )
     if found.context > 1:
         yield "context ranks gather keys and values; the plan has them go round a ring, which moves as many bytes"
-    if configuration.get(MODE) == "selective" and str(configuration.get(OPTION)).isdigit():
+    if configuration.get(MODE) == "selective" and EVERY.fullmatch(str(configuration.get(OPTION))):
         yield f"every {configuration.get(OPTION)}. layer is recomputed; the plan recomputes that share of each stage"
     if configuration.get("training.dtype") == "bfloat16":
         yield "training.dtype bfloat16 keeps no fp32 weights; the plan counts fp32 weights and optimizer states"

@@ -56,7 +56,7 @@ def head_name(configuration: Configuration) -> str:
 
 def layer_numbers(names: Sequence[str]) -> list[int]:
     """Return the numbers of the layers among module names."""
-    return [int(found[1]) for name in names if (found := re.fullmatch(r"layers\.(\d{1,6})", name))]
+    return [int(found[1]) for name in names if (found := re.fullmatch(r"layers\.([0-9]{1,4})", name))]
 
 
 def split(configuration: Configuration) -> Split:

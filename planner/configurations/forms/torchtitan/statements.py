@@ -13,6 +13,8 @@ from planner.domain.configuration import Setting, Spot
 
 DEPTH = 8
 """Functions of the module that may call one another; more is a circle."""
+RUNS = 1_000
+"""Functions that are followed, one call after the other."""
 CHECKPOINTS = {"SelectiveAC": "selective", "FullAC": "full", "MemoryBudgetAC": "memory_budget"}
 """Classes of activation checkpointing -> what the mode was called in TOML."""
 TABLES = {"ParallelismConfig": "parallelism", "TrainingConfig": "training", "CompileConfig": "compile"}
@@ -45,7 +47,7 @@ class Reader:
 
     def __init__(self, tree: ast.Module, origin: str) -> None:
         """Collect functions, imported models and constants of a module."""
-        self.origin = origin
+        self.origin, self.runs = origin, 0
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.model = _imported_model(tree)
         self.constants: dict[str, Any] = {}
@@ -55,7 +57,8 @@ class Reader:
 
     def run(self, name: str, depth: int = 0) -> Draft | None:
         """Return the configuration that a function returns, None if it returns none."""
-        if depth > DEPTH:
+        self.runs += 1
+        if depth > DEPTH or self.runs > RUNS:
             return None
         names: dict[str, Any] = dict(self.constants)
         for statement in self.functions[name].body:

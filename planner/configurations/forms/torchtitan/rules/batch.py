@@ -22,9 +22,9 @@ ROUNDS = ("Interleaved1F1B", "InterleavedZeroBubble")
 def _no_batch(configuration: Configuration) -> Iterator[Complaint]:
     for key in (LOCAL_BATCH, MICRO_BATCH):
         if configuration.number(key, 1) < 1:
-            yield key, f"{key} is {configuration.number(key)}; write a whole number from 1 on"
+            yield key, f"is {configuration.number(key)}; write a whole number from 1 on"
     if configuration.number(GLOBAL_BATCH, -1) == 0:
-        yield GLOBAL_BATCH, f"{GLOBAL_BATCH} is 0; write the samples of a step, or -1 for local batch times data ranks"
+        yield GLOBAL_BATCH, "is 0; write the samples of a step, or -1 for local batch times data ranks"
 
 
 def _uneven_micro_batches(configuration: Configuration) -> Iterator[Complaint]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.configurations.base import Complaint, Rule
 from planner.configurations.forms.torchtitan.degrees import degrees
-from planner.configurations.forms.torchtitan.setup import MODE, OPTION, RESHARD
+from planner.configurations.forms.torchtitan.setup import EVERY, MODE, OPTION, RESHARD
 from planner.domain.configuration import NOTE, WARNING, Configuration
 
 OFFLOAD = "training.enable_cpu_offload"
@@ -26,7 +26,7 @@ def _not_compiled(configuration: Configuration) -> Iterator[Complaint]:
 
 def _option(configuration: Configuration) -> Iterator[Complaint]:
     written = str(configuration.get(OPTION))
-    if configuration.get(MODE) == "selective" and written != "op" and not written.isdigit():
+    if configuration.get(MODE) == "selective" and written != "op" and not EVERY.fullmatch(written):
         yield OPTION, f'selective_ac_option {written!r} is neither "op" nor a number in quotes, such as "2"'
 
 

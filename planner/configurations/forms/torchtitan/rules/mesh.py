@@ -25,10 +25,10 @@ def _below_one(configuration: Configuration) -> Iterator[Complaint]:
     for key in (REPLICATE, CONTEXT, TENSOR, PIPELINE, EXPERT, EXPERT_TENSOR):
         value = configuration.number(key, 1)
         if value < 1:
-            yield key, f"{key} is {value}; write a whole number from 1 on, 1 for none"
+            yield key, f"is {value}; write a whole number from 1 on, 1 for none"
     shard = configuration.number(SHARD, -1)
     if shard < 1 and shard != -1:
-        yield SHARD, f"{SHARD} is {shard}; write a whole number from 1 on, or -1 for all ranks that are left"
+        yield SHARD, f"is {shard}; write a whole number from 1 on, or -1 for all ranks that are left"
 
 
 def _other_world(configuration: Configuration) -> Iterator[Complaint]:
@@ -66,7 +66,7 @@ def _left_open(configuration: Configuration) -> Iterator[Complaint]:
         yield (
             SHARD,
             (
-                f"{SHARD.partition('.')[2]} is -1, all ranks that are left: on another number of GPUs the same file"
+                f"is -1, all ranks that are left: on another number of GPUs the same file"
                 f" trains with another batch, and nothing says so; {meant}"
             ),
         )

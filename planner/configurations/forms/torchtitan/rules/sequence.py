@@ -31,7 +31,7 @@ def _cut_heads(configuration: Configuration) -> Iterator[Complaint]:
             yield (
                 TENSOR,
                 (
-                    f"tensor_parallel_degree {found.tensor} does not divide the {number} {what} of {model.model}"
+                    f"{found.tensor} does not divide the {number} {what} of {model.model}"
                     f" {model.name}; write one of {', '.join(able)}"
                 ),
             )
