@@ -23,7 +23,7 @@ class Restriction:
     choices: tuple[int, ...]
     """Indices of the choices that may be mixed."""
     recompute: str = "any"
-    """``any``, or the policy of every layer: ``none``, ``selective``, ``full``."""
+    """``any``, ``none or full`` of each layer, or the policy of every layer: ``none``, ``selective``, ``full``."""
     even_layers: bool = False
 
 
@@ -227,16 +227,22 @@ def _context(choice: Choice) -> tuple[int, str]:
     return choice.strategy.degree("cp"), choice.strategy.cp_comm_type
 
 
+_POLICIES = ("none", "none or full", "selective", "full")
+"""In the order in which they are tried."""
+
+
 def find_restrictions(
     choices: tuple[Choice, ...], job: Job, framework: Framework, target: Framework | None
 ) -> Iterator[Restriction]:
     """Yield the sets of choices that the target can mix, with the recompute that it can carry."""
     policies = ["any"]
     asked = [c for c in job.constraints if c.subject == "recompute"]
-    if asked or (target is not None and not (target.can.uneven_recompute and target.can.partial_recompute)):
+    if asked or target is not None:
         fused = all(attention_kernel(job, framework, choice.group).fused for choice in choices)
-        useful = ("none", "full") if fused and not asked else ("none", "selective", "full")
-        policies = [policy for policy in useful if allows(asked, "recompute", policy)]
+        mixed = target is not None and target.can.uneven_recompute and target.can.partial_recompute and not asked
+        least = ("none or full",) if mixed else ("none", "full")
+        useful = least if fused and not asked else ("selective", *least)
+        policies = [policy for policy in sorted(useful, key=_POLICIES.index) if allows(asked, "recompute", policy)]
     sets = [tuple(range(len(choices)))]
     if target is not None and not target.can.tensor_parallel:
         sets = [tuple(i for i in sets[0] if choices[i].strategy.degree("tp") == 1)]
@@ -244,6 +250,7 @@ def find_restrictions(
         kinds = target.can.cp_comm_types
         sets = [tuple(i for i in sets[0] if _context(choices[i])[0] == 1 or _context(choices[i])[1] in kinds)]
         sets = _sorted_out(sets, lambda index: _context(choices[index]))
+    if target is not None and not target.can.several_vendors:
         sets = _sorted_out(sets, lambda index: choices[index].group.device.vendor)
     if target is not None and not target.can.mixed_devices:
         sets = _sorted_out(sets, lambda index: choices[index].group.name)

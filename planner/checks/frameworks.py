@@ -32,7 +32,17 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
             "stages that recompute some of their layers in full and others not",
         ),
         (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.all_stages), "unlike devices"),
-        (can.uneven_replicas, not plan.has_even_replicas, "replicas or stages with unlike shares of the batch"),
+        (
+            can.uneven_data_parallel,
+            any(stage.split > 1 for stage in plan.all_stages),
+            "stages that divide micro-batches unlike ways",
+        ),
+        (
+            can.uneven_replicas,
+            bool(plan.other_pipelines or plan.short_replicas),
+            "replicas with unlike shares of the batch",
+        ),
+        (False, _mixes_policies(plan), "selective recompute beside full recompute or none"),
     )
     reasons = [
         *_pipeline_reasons(plan, can),
@@ -42,7 +52,7 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
     ]
     used = {stage.group for stage in plan.all_stages}
     vendors = {group.device.vendor for group in cluster.groups if group.name in used} - {""}
-    if len(vendors) > 1:
+    if len(vendors) > 1 and not can.several_vendors:
         reasons.append(f"devices of several vendors ({', '.join(sorted(vendors))})")
     return tuple(f"{framework.name} cannot run {reason}" for reason in reasons)
 
@@ -112,6 +122,15 @@ def _has_uneven_recompute(plan: Plan) -> bool:
     if all(stage.num_recomputed == stage.num_layers for stage in plan.all_stages):
         return False
     return _differ((stage.recompute, stage.num_recomputed) for stage in plan.all_stages)
+
+
+def _mixes_policies(plan: Plan) -> bool:
+    """Return whether layers that are not fully recomputed have unlike policies, or full ones stand beside selective.
+
+    Frameworks have one policy for all layers, or a number of layers that are recomputed in full and no other policy.
+    """
+    left = {stage.recompute for stage in plan.all_stages if stage.num_recomputed < stage.num_layers}
+    return len(left) > 1 or bool(left - {"none"} and any(stage.num_recomputed for stage in plan.all_stages))
 
 
 def _device(group: str, cluster: Cluster) -> str:

@@ -32,8 +32,13 @@ class Capability:
     partial_recompute: bool
     """Stages in which some layers are recomputed and others not."""
     mixed_devices: bool
+    """Devices of several kinds, of one vendor."""
+    several_vendors: bool
+    """Devices of vendors whose communication libraries do not speak with one another."""
+    uneven_data_parallel: bool
+    """Stages with a dp of their own, which divide micro-batches unlike ways."""
     uneven_replicas: bool
-    """Replicas that are not alike: other stages, other numbers of micro-batches, or stages with a dp of their own."""
+    """Replicas that are not alike: other stages, or other numbers of micro-batches."""
     version: str
     """Versions for which this was checked."""
     source: str

@@ -25,7 +25,9 @@ def read(path: Path) -> dict[str, Any]:
 DEVICES = read(CATALOG / "devices.yaml")
 LINKS = read(CATALOG / "links.yaml")["links"]
 NETWORKS = read(CATALOG / "links.yaml")["networks"]
-FRAMEWORKS = read(CATALOG / "frameworks.yaml")
+FRAMEWORK_ROWS = read(CATALOG / "frameworks.yaml")
+FRAMEWORKS = {name: row for name, row in FRAMEWORK_ROWS.items() if "like" not in row}
+LIKE = {name: row for name, row in FRAMEWORK_ROWS.items() if "like" in row}
 OPTIMIZERS = read(CATALOG / "optimizers.yaml")
 CLUSTERS = {path.stem: read(path) for path in sorted((ROOT / "cluster_specs").glob("*.yaml"))}
 
@@ -159,6 +161,18 @@ def test_a_framework_has_the_fields_of_the_domain(name: str) -> None:
     wanted = {field.name + SUFFIXES.get(field.name, "") for field in fields(Framework)} - {"name"}
     assert set(row) == wanted
     assert set(row["can"]) == {field.name for field in fields(Capability)}
+    assert row["source"].strip()
+    assert row["can"]["source"].strip()
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_a_framework_that_is_like_another_says_what_it_has_of_its_own(name: str) -> None:
+    """Nothing that the other says already, and sources of its own."""
+    row, other = LIKE[name], FRAMEWORKS[LIKE[name]["like"]]
+    assert {"source", "can"} <= set(row) - {"like"} <= set(other)
+    assert {"version", "source"} <= set(row["can"]) <= set(other["can"])
+    assert all(row[key] != other[key] for key in set(row) - {"like"})
+    assert all(row["can"][key] != other["can"][key] for key in row["can"])
     assert row["source"].strip()
     assert row["can"]["source"].strip()
 

@@ -25,6 +25,8 @@ ABLE = Capability(
     uneven_recompute=True,
     partial_recompute=True,
     mixed_devices=True,
+    several_vendors=True,
+    uneven_data_parallel=True,
     uneven_replicas=True,
     version="1",
     source="none",
@@ -122,6 +124,50 @@ def test_recomputing_everything_is_even(sound: Context) -> None:
     plain = framework("plain", uneven_recompute=False, partial_recompute=False)
     stages = tuple(replace(stage, num_recomputed=stage.num_layers) for stage in sound.plan.stages)
     assert refusals(replace(sound.plan, stages=stages), plain, sound.cluster) == ()
+
+
+def test_selective_recompute_stands_alone(sound: Context) -> None:
+    """One policy holds for all layers, or some are recomputed in full and the others not at all."""
+    first, second = sound.plan.stages
+    reason = "able cannot run selective recompute beside full recompute or none"
+    full = replace(first, recompute="none", num_recomputed=first.num_layers)
+    for stages, reasons in (
+        ((replace(first, recompute="selective"), replace(second, recompute="none")), (reason,)),
+        ((full, replace(second, recompute="selective")), (reason,)),
+        ((full, replace(second, recompute="none")), ()),
+        (tuple(replace(stage, recompute="selective") for stage in sound.plan.stages), ()),
+    ):
+        plan = replace(sound.plan, stages=stages)
+        assert refusals(plan, framework("able"), sound.cluster) == reasons
+
+
+def test_unlike_shares_of_the_batch_are_of_two_kinds(sound: Context) -> None:
+    """Stages that divide micro-batches, and replicas that work on fewer."""
+    first, second = sound.plan.stages
+    split = replace(sound.plan, stages=(replace(first, split=2), second))
+    short = replace(sound.plan, short_replicas=1)
+    divides = ("lame cannot run stages that divide micro-batches unlike ways",)
+    shares = ("lame cannot run replicas with unlike shares of the batch",)
+    for fields, wanted in (
+        ({}, ((), ())),
+        ({"uneven_data_parallel": False}, (divides, ())),
+        ({"uneven_replicas": False}, ((), shares)),
+    ):
+        lame = framework("lame", **fields)
+        assert (refusals(split, lame, sound.cluster), refusals(short, lame, sound.cluster)) == wanted
+
+
+def test_several_vendors_need_a_framework_that_joins_them(sound: Context) -> None:
+    """One communication library for all, unless the framework joins several."""
+    vendors = ("nvidia", "amd")
+    groups = tuple(
+        replace(group, device=replace(group.device, vendor=vendor))
+        for group, vendor in zip(sound.cluster.groups, vendors, strict=True)
+    )
+    mixed = replace(sound.cluster, groups=groups)
+    reasons = ("plain cannot run devices of several vendors (amd, nvidia)",)
+    assert refusals(sound.plan, framework("plain", several_vendors=False), mixed) == reasons
+    assert refusals(sound.plan, framework("able"), mixed) == ()
 
 
 def test_unknown_groups_count_as_unlike_devices(sound: Context) -> None:

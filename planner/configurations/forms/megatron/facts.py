@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from planner.configurations.forms.megatron.layout_text import written_out
+from planner.configurations.layout_text import written_out
 from planner.domain.configuration import Configuration
 
 Chunks = tuple[tuple[int, ...], ...]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from planner.domain.model import Model
+from planner.loader import scalar
 from planner.specs.plan import PlanFile
 
 GELU = {None, "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
@@ -47,7 +48,8 @@ CANNOT = {
 
 def refused(file: PlanFile) -> Iterator[str]:
     """Yield why the model cannot be said."""
-    model, spec = file.model, dict(file.model.spec)
+    model = file.model
+    spec: dict[str, Any] = dict(model.spec)
     kind = KINDS.get(model.family)
     if kind is None:
         yield CANNOT.get(model.family, f"pretrain_gpt.py cannot build a model of family {model.family}")
@@ -87,7 +89,8 @@ def _scaling(scaling: dict[str, Any]) -> tuple[Line, ...] | None:
 
 def flags(file: PlanFile, tensor: int) -> Iterator[Line]:
     """Yield the flags of a model that is not refused."""
-    model, spec = file.model, dict(file.model.spec)
+    model = file.model
+    spec: dict[str, Any] = dict(model.spec)
     kind = KINDS[model.family]
     heads, groups = spec["num_attention_heads"], spec["num_key_value_heads"]
     yield "--num-layers", str(model.num_layers)
@@ -112,6 +115,11 @@ def flags(file: PlanFile, tensor: int) -> Iterator[Line]:
     yield from _vocabulary(spec, tensor)
 
 
+def settings(file: PlanFile, tensor: int) -> dict[str, Any]:
+    """Return the same as values by the names of the flags, with underscores, for forks that write them in YAML."""
+    return {name[2:].replace("-", "_"): scalar(values[0]) if values else True for name, *values in flags(file, tensor)}
+
+
 def _rest(model: Model, spec: dict[str, Any]) -> Iterator[Line]:
     if not spec["mlp_bias"]:
         yield ("--disable-bias-linear",)
@@ -125,16 +133,16 @@ def _vocabulary(spec: dict[str, Any], tensor: int) -> Iterator[Line]:
     """Yield the vocabulary, padded as the model says, else as Megatron does by itself."""
     size, padded = spec["vocab_size"], spec.get("vocab_size_padded")
     yield "--vocab-size", str(size)
-    if padded and padded != -(-size // (128 * tensor)) * 128 * tensor:
-        if padded % tensor == 0:
-            yield "--make-vocab-size-divisible-by", str(padded // tensor)
+    if padded and padded != -(-size // (128 * tensor)) * 128 * tensor and padded % tensor == 0:
+        yield "--make-vocab-size-divisible-by", str(padded // tensor)
 
 
 def vocabulary_refused(file: PlanFile, tensor: int) -> Iterator[str]:
     """Yield why the padding of the vocabulary cannot be said."""
-    padded = dict(file.model.spec).get("vocab_size_padded")
+    spec: dict[str, Any] = dict(file.model.spec)
+    padded = spec.get("vocab_size_padded")
     if padded and padded % tensor:
-        yield f"a vocabulary padded to {padded} rows cannot be cut into {tensor} equal parts; leave vocab_size_padded out"
+        yield f"a vocabulary padded to {padded} rows cannot be cut into {tensor} parts; leave vocab_size_padded out"
 
 
 def _number(value: Any) -> str:
