@@ -9,7 +9,7 @@ import pytest
 from planner.configurations import FORMS
 from planner.configurations.engine import recognise
 from planner.configurations.forms.torchtitan import TORCHTITAN as FORM
-from planner.configurations.forms.torchtitan.catalog import flavors, keys, recipes
+from planner.configurations.forms.torchtitan.catalog import flavor, flavors, keys, recipes
 from planner.configurations.forms.torchtitan.literals import UNSAID, value_of
 from planner.configurations.forms.torchtitan.toml_text import key_places
 from planner.errors import SpecError
@@ -266,11 +266,19 @@ def test_an_expression_says_what_it_says(text: str, value: object) -> None:
 def test_the_catalog_holds_models_that_are_models() -> None:
     """Those of families that the planner knows are read; recipes name flavors and keys that exist."""
     for version in ("0.2", "0.3"):
-        for flavor in flavors(version):
-            assert flavor.config["num_attention_heads"] % flavor.config["num_key_value_heads"] == 0
-            if flavor.config["model_type"] in {"llama", "qwen3"}:
-                assert model_from_record(flavor.config, "x").num_layers == flavor.config["num_hidden_layers"]
+        for one in flavors(version):
+            assert one.config["num_attention_heads"] % one.config["num_key_value_heads"] == 0
+            if one.config["model_type"] in {"llama", "qwen3"}:
+                assert model_from_record(one.config, "x").num_layers == one.config["num_hidden_layers"]
     known = {(one.model, one.name) for one in flavors("0.3")}
     for recipe in recipes().values():
         assert (recipe.model, recipe.flavor) in known
         assert set(recipe.values) <= set(keys("0.3"))
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("8B", 8_030_261_248), ("70B", 70_553_706_496)])
+def test_flavors_have_the_parameters_that_torchtitan_counts(name: str, parameters: int) -> None:
+    """As its log says at the start of a run."""
+    found = flavor("llama3", name, "0.3")
+    assert found is not None
+    assert model_from_record(found.config, "x").parameters == parameters
