@@ -37,7 +37,8 @@ def judged(found: Configuration, world: int | None) -> None:
         for one in broken(FORM, this):
             assert len(one.message) < 2000
         with contextlib.suppress(SpecError):
-            FORM.setup(this)
+            layout = FORM.setup(this).layout
+            assert min(layout.tp, layout.pp, layout.cp, layout.mbs, layout.seq or 0) >= 1
 
 
 @given(values=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=12), world=WORLDS)

@@ -101,6 +101,14 @@ def test_broken_toml_is_refused_with_its_place() -> None:
     assert problem.message.startswith("is no TOML: ")
 
 
+def test_keys_of_ones_own_are_left_alone() -> None:
+    """Who names a module with further keys, as torchtitan's flux does, knows them; kinds of known ones still count."""
+    text = '[job]\ncustom_config_module = "mine"\n[encoder]\nx = 1\n[training]\nseq_len = "long"\n'
+    found = FORM.read(text, "a.toml")
+    assert [(one.code, one.key) for one in found.findings] == [("TT002", "training.seq_len")]
+    assert found.notes[0].startswith("job.custom_config_module adds keys of its own")
+
+
 @pytest.mark.parametrize(
     ("text", "name", "mine"),
     [

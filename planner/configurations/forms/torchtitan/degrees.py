@@ -62,7 +62,7 @@ class Degrees:
         """Ranks that share weights out among them, context ranks apart; None where the world would have to tell."""
         if self.shard != -1:
             return self.shard
-        return max(1, self.world // self.others) if self.world else None
+        return max(1, self.world // max(1, self.others)) if self.world else None
 
     @property
     def data(self) -> int | None:

@@ -7,11 +7,17 @@ from collections.abc import Iterator
 
 from planner.configurations.base import Setup
 from planner.configurations.forms.torchtitan.degrees import (
+    CONTEXT,
     EXPERT,
+    EXPERT_TENSOR,
     GLOBAL_BATCH,
     LOCAL_BATCH,
     MICRO_BATCH,
+    PIPELINE,
+    REPLICATE,
     SEQUENCE,
+    SHARD,
+    TENSOR,
     Degrees,
     degrees,
     is_old,
@@ -36,6 +42,8 @@ SEQUENCE_PARALLEL = "parallelism.enable_sequence_parallel"
 MODE, OPTION = "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option"
 EVERY = re.compile(r"[0-9]{1,4}")
 """What selective_ac_option is where every n-th layer is recomputed."""
+MOST = 10**9
+"""Of any number that a plan has."""
 PRECISIONS = {"bfloat16": "bf16", "float32": "fp32"}
 
 
@@ -85,6 +93,14 @@ def _unsayable(configuration: Configuration, found: Degrees) -> Iterator[Problem
     def problem(key: str, message: str) -> Problem:
         return Problem(str(configuration.spot(key)), f"{configuration.name(key)} {message}")
 
+    for key in (REPLICATE, SHARD, CONTEXT, TENSOR, PIPELINE, EXPERT, EXPERT_TENSOR, LOCAL_BATCH, MICRO_BATCH, SEQUENCE):
+        number = configuration.number(key, 1)
+        if not (1 <= number <= MOST or (number == -1 and key == SHARD)):
+            yield problem(key, f"is {number}, which no plan can be; write a number from 1 to {MOST:,}")
+    if configuration.number(GLOBAL_BATCH, -1) > MOST:
+        yield problem(GLOBAL_BATCH, f"is more than {MOST:,} samples")
+    if not found.sound:
+        return
     if configuration.get(MODE) == "memory_budget":
         yield problem(MODE, "memory_budget leaves it to the compiler what is recomputed; write selective, full or none")
     if found.pipeline <= 1:

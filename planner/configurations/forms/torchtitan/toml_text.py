@@ -19,6 +19,8 @@ from planner.errors import SpecError
 
 VERSION = "0.2.2"
 """The newest that reads TOML."""
+OWN_KEYS = ("job.custom_config_module", "experimental.custom_args_module")
+"""Keys that name a module with further keys, as the models of torchtitan's experiments have them."""
 _TABLE = re.compile(r"\s*\[\s*([^\[\]#]+?)\s*\]")
 _KEY = re.compile(r"""(\s*)((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=\s*""")
 _QUOTES = ('"""', "'''")
@@ -37,6 +39,7 @@ def read_toml(text: str, name: str) -> Configuration:
         spot = f"{name}:{place[1]}:{place[2]}" if place else name
         message = f"is no TOML: {re.sub(r' *[(]at .*[)]$', '', str(error))}; correct it there"
         raise SpecError.of(spot, message) from None
+    own = next((key for key in OWN_KEYS if key.partition(".")[2] in values.get(key.partition(".")[0], ())), None)
     places = dict(key_places(text))
     settings = {
         key: Setting(name=key, value=value, spot=Spot(name, *places.get(key, (0, 0))))
@@ -48,7 +51,10 @@ def read_toml(text: str, name: str) -> Configuration:
         version=VERSION,
         settings=settings,
         defaults=defaults(TOML),
-        findings=judged(settings, TOML),
+        findings=judged(settings, TOML, own=own is not None),
+        notes=(f"{own} adds keys of its own, so that keys which torchtitan does not have are left alone",)
+        if own
+        else (),
     )
 
 

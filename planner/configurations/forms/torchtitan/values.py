@@ -38,9 +38,15 @@ _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """Kind -> (whether a value is of it, what it is in words)."""
 
 
-def judged(settings: Mapping[str, Setting], version: str) -> tuple[Finding, ...]:
-    """Return what is unknown or of a wrong kind among settings that are known by their dotted keys."""
-    return tuple(_judged(settings, version))
+def judged(settings: Mapping[str, Setting], version: str, *, own: bool = False) -> tuple[Finding, ...]:
+    """Return what is unknown or of a wrong kind among settings.
+
+    Args:
+        settings: by their dotted keys.
+        version: release whose keys they are.
+        own: whether the user has added keys, so that unknown ones are none of ours to judge.
+    """
+    return tuple(one for one in _judged(settings, version) if not (own and one.code == UNKNOWN))
 
 
 def _judged(settings: Mapping[str, Setting], version: str) -> Iterator[Finding]:
