@@ -36,6 +36,7 @@ from planner.configurations.forms.torchtitan.stages import (
 from planner.domain.configuration import Configuration
 from planner.errors import Problem, SpecError
 from planner.specs.layout import Layout
+from planner.specs.problems import shown
 
 RESHARD = "parallelism.fsdp_reshard_after_forward"
 SEQUENCE_PARALLEL = "parallelism.enable_sequence_parallel"
@@ -54,7 +55,7 @@ def setup(configuration: Configuration) -> Setup:
         SpecError: no plan can say it.
     """
     found, model = degrees(configuration), model_of(configuration)
-    problems = list(_unsayable(configuration, found))
+    problems = list(_nonsense(configuration)) or list(_unsayable(configuration, found))
     if problems:
         raise SpecError(problems)
     chunks = _chunks(configuration, found)
@@ -87,20 +88,27 @@ def setup(configuration: Configuration) -> Setup:
     )
 
 
+def _problem(configuration: Configuration, key: str, message: str) -> Problem:
+    return Problem(str(configuration.spot(key)), f"{configuration.name(key)} {message}")
+
+
+def _nonsense(configuration: Configuration) -> Iterator[Problem]:
+    """Yield numbers that no plan can have."""
+    for key in (REPLICATE, SHARD, CONTEXT, TENSOR, PIPELINE, EXPERT, EXPERT_TENSOR, LOCAL_BATCH, MICRO_BATCH, SEQUENCE):
+        value = configuration.get(key, 1)
+        good = isinstance(value, int) and (1 <= value <= MOST or (value == -1 and key == SHARD))
+        if not good:
+            yield _problem(configuration, key, f"should be a whole number from 1 to {MOST:,}, not {shown(value)}")
+    if configuration.number(GLOBAL_BATCH, -1) > MOST:
+        yield _problem(configuration, GLOBAL_BATCH, f"is more than {MOST:,} samples")
+
+
 def _unsayable(configuration: Configuration, found: Degrees) -> Iterator[Problem]:
-    """Yield what no plan can say."""
+    """Yield what no plan can say of a configuration whose numbers make sense."""
 
     def problem(key: str, message: str) -> Problem:
-        return Problem(str(configuration.spot(key)), f"{configuration.name(key)} {message}")
+        return _problem(configuration, key, message)
 
-    for key in (REPLICATE, SHARD, CONTEXT, TENSOR, PIPELINE, EXPERT, EXPERT_TENSOR, LOCAL_BATCH, MICRO_BATCH, SEQUENCE):
-        number = configuration.number(key, 1)
-        if not (1 <= number <= MOST or (number == -1 and key == SHARD)):
-            yield problem(key, f"is {number}, which no plan can be; write a number from 1 to {MOST:,}")
-    if configuration.number(GLOBAL_BATCH, -1) > MOST:
-        yield problem(GLOBAL_BATCH, f"is more than {MOST:,} samples")
-    if not found.sound:
-        return
     if configuration.get(MODE) == "memory_budget":
         yield problem(MODE, "memory_budget leaves it to the compiler what is recomputed; write selective, full or none")
     if found.pipeline <= 1:

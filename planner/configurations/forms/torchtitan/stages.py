@@ -62,7 +62,7 @@ def layer_numbers(names: Sequence[str]) -> list[int]:
 def split(configuration: Configuration) -> Split:
     """Return the stages of a configuration with a pipeline."""
     written = configuration.get(PARTS)
-    if isinstance(written, list) and written:
+    if isinstance(written, list) and written and all(_is_texts(part) for part in written):
         return Split(parts=tuple(tuple(part) for part in written), key=PARTS)
     model = model_of(configuration)
     if model is None:
@@ -72,6 +72,10 @@ def split(configuration: Configuration) -> Split:
     if first < 0 or last < 0 or number < 1:
         return Split(key=PER_STAGE, trouble="layers are counted from 0 on, and stages hold at least one")
     return generated(number, layers, first, last, head_name(configuration))
+
+
+def _is_texts(part: object) -> bool:
+    return isinstance(part, list) and all(isinstance(name, str) for name in part)
 
 
 def _less(configuration: Configuration) -> tuple[int, int]:
