@@ -96,7 +96,8 @@ def _nonsense(configuration: Configuration) -> Iterator[Problem]:
     """Yield numbers that no plan can have."""
     for key in (REPLICATE, SHARD, CONTEXT, TENSOR, PIPELINE, EXPERT, EXPERT_TENSOR, LOCAL_BATCH, MICRO_BATCH, SEQUENCE):
         value = configuration.get(key, 1)
-        good = isinstance(value, int) and (1 <= value <= MOST or (value == -1 and key == SHARD))
+        number = value if isinstance(value, int) and not isinstance(value, bool) else 0
+        good = 1 <= number <= MOST or (number == -1 and key == SHARD)
         if not good:
             yield _problem(configuration, key, f"should be a whole number from 1 to {MOST:,}, not {shown(value)}")
     if configuration.number(GLOBAL_BATCH, -1) > MOST:
