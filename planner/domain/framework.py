@@ -21,6 +21,8 @@ class Capability:
     """With more than one pipeline stage."""
     cp_zero_stages: tuple[int, ...]
     """With context ranks: some frameworks share their weights only by sharding them."""
+    tp_zero_stages: tuple[int, ...]
+    """With tensor ranks: some frameworks cannot copy weights that tensor ranks cut, but only shard them."""
     uneven_layers: bool
     """Stages with unlike numbers of layers."""
     uneven_tensor_parallel: bool
