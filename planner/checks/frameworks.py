@@ -16,6 +16,11 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
     uneven = (
         (can.tensor_parallel, any(stage.strategy.degree("tp") > 1 for stage in plan.all_stages), "tensor parallelism"),
         (
+            can.sequence_parallel,
+            any(s.strategy.sequence_parallel and s.strategy.degree("tp") > 1 for s in plan.all_stages),
+            "sequence parallelism of the tensor axis",
+        ),
+        (
             can.uneven_layers,
             _differ(size for stage in plan.all_stages for size in stage.chunk_sizes),
             "stages with unlike numbers of layers",

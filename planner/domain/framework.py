@@ -15,6 +15,8 @@ class Capability:
     zero_stages_pipeline: tuple[int, ...]
     """With more than one pipeline stage; empty if the framework has no pipeline."""
     tensor_parallel: bool
+    sequence_parallel: bool
+    """Whether norms and residuals may be cut along the sequence by the tensor axis."""
     cp_comm_types: tuple[str, ...]
     """How context ranks may exchange, without pipeline stages; empty if the framework has no context axis."""
     cp_comm_types_pipeline: tuple[str, ...]

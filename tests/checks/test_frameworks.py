@@ -20,6 +20,7 @@ ABLE = Capability(
     cp_comm_types_pipeline=("p2p", "a2a"),
     cp_zero_stages=(0, 1, 2, 3),
     tp_zero_stages=(0, 1, 2, 3),
+    sequence_parallel=True,
     uneven_layers=True,
     uneven_tensor_parallel=True,
     uneven_recompute=True,
@@ -51,6 +52,7 @@ REFUSED = (
     ({"cp_zero_stages": (2, 3)}, "context parallelism with ZeRO stage 1 (only 2, 3)"),
     ({"tp_zero_stages": (2, 3)}, "tensor parallelism with ZeRO stage 1 (only 2, 3)"),
     ({"uneven_layers": False}, "stages with unlike numbers of layers"),
+    ({"sequence_parallel": False}, "sequence parallelism of the tensor axis"),
     ({"uneven_tensor_parallel": False}, "stages with unlike tensor degrees"),
     ({"uneven_recompute": False}, "stages that recompute unlike numbers of layers"),
     ({"partial_recompute": False}, "stages that recompute some of their layers in full and others not"),
@@ -64,7 +66,12 @@ def demanding(sound: Context) -> Context:
     first, second = (
         replace(
             stage,
-            strategy=replace(stage.strategy, degrees=(*stage.strategy.degrees, ("cp", 2)), cp_comm_type="a2a"),
+            strategy=replace(
+                stage.strategy,
+                degrees=(*stage.strategy.degrees, ("cp", 2)),
+                cp_comm_type="a2a",
+                sequence_parallel=True,
+            ),
         )
         for stage in sound.plan.stages
     )
