@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from planner.configurations.base import Form, Rule
-from planner.domain.configuration import Configuration, Finding
+from planner.domain.configuration import ERROR, WARNING, Configuration, Finding, Setting, Spot
+
+PROSE = (".md", ".mdx", ".markdown", ".rst", ".ipynb", ".html")
+"""Endings of texts that quote configurations, and are none."""
 
 
 def recognise(forms: Sequence[Form], text: str, name: str) -> Form | None:
     """Return the form of a text, by what is in it and by its file's name; None if it is of no known kind."""
+    if name.lower().endswith(PROSE):
+        return None
     return next((form for form in forms if form.recognises(text, name)), None)
 
 
@@ -37,11 +43,23 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def _findings(rule: Rule, configuration: Configuration) -> Iterator[Finding]:
-    for key, message in rule.check(configuration):
+    found = tuple(rule.check(configuration))
+    sure = {message for _, message in rule.check(_opened(configuration))} if found and configuration.doubtful else None
+    for key, message in found:
+        rests = rule.severity == ERROR and sure is not None and message not in sure
         yield Finding(
             code=rule.code,
-            severity=rule.severity,
+            severity=WARNING if rests else rule.severity,
             spot=configuration.spot(key),
             key=configuration.name(key),
             message=message,
         )
+
+
+def _opened(configuration: Configuration) -> Configuration:
+    """Return a configuration whose doubtful keys are written and left open."""
+    none = {
+        key: Setting(name=configuration.name(key), value=None, spot=Spot(configuration.origin))
+        for key in configuration.doubtful
+    }
+    return replace(configuration, settings={**none, **configuration.settings}, doubtful=())

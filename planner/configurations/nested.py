@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.domain.configuration import ERROR, Configuration, Finding, Setting, Spot
 from planner.loader import Document
-from planner.specs.problems import nearest, shown
+from planner.specs.problems import is_slip, nearest, shown
 
 Kinds = Mapping[str, str]
 """Kind of value -> the keys that have it, with blanks between.
@@ -135,7 +135,8 @@ def unknown(configuration: Configuration, tables: Mapping[str, Table]) -> Iterat
         # What begins with an underscore is a comment by habit: JSON has no others.
         if held and name not in held.kinds and not name.startswith("_"):
             hint = nearest(name, held.kinds)
-            yield Unknown(key=key, hint=hint, near=hint.startswith("; did you mean"), strict=held.strict)
+            slip = any(is_slip(name, right, held.kinds) for right in held.kinds)
+            yield Unknown(key=key, hint=hint, near=slip, strict=held.strict)
 
 
 def misfits(

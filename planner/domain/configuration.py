@@ -70,6 +70,9 @@ class Configuration:
     """Number of ranks, where the configuration or its launcher says it."""
     findings: tuple[Finding, ...] = ()
     """What was wrong already with its text: unknown flags, values of a wrong kind, duplicates."""
+    doubtful: tuple[str, ...] = ()
+    """Keys that are not written and may have another default, since a program that is not the framework's reads them:
+    an error that rests on one of them is a warning."""
     notes: tuple[str, ...] = ()
     """What the reader assumed or could not resolve, in sentences."""
 

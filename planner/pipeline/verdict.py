@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.configurations import FORMS, Form
-from planner.configurations.engine import broken, recognise
+from planner.configurations.engine import PROSE, broken, recognise
 from planner.domain.configuration import ERROR, Configuration, Finding, Spot
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, SpecError
 
@@ -98,7 +98,7 @@ def unreadable(source: str, problems: Iterable[Problem]) -> Verdict:
 def _judge_plan(source: str, text: str, question: Question) -> Verdict:
     from planner.specs.plan import parsed_plan
 
-    if question.form is None and source.endswith((".sh", ".slurm", ".sbatch", ".toml", ".py", ".txt")):
+    if question.form is None and source.endswith((".sh", ".slurm", ".sbatch", ".toml", ".py", ".txt", *PROSE)):
         known = ", ".join(form.name for form in FORMS)
         message = f"is no plan, and of no kind that is known ({known}); name it with --from"
         return unreadable(source, [Problem(source, message)])

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _MISSING = "is missing; add it"
 
+LONGEST_WORD = 100
+"""Characters from which on a word is no slip of another; likeness takes the product of both lengths."""
+SHORT_PART, LONG_PART = 4, 8
+"""Letters of a part of a word from which one letter, and two, may be a slip."""
+_JOINTS = re.compile(r"[-_.]+")
 Found = tuple[Path, str]
 """Where something is wrong, and what."""
 
@@ -43,11 +48,50 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def near_words(word: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return those of `known` that `word` may be a slip of, the likest first; none of a text too long for one."""
+    return get_close_matches(word, list(known), n=most, cutoff=cutoff) if len(word) <= LONGEST_WORD else []
+
+
+def is_slip(word: str, right: str, known: Iterable[str] = ()) -> bool:
+    """Return whether `word` is surely `right` with a slip of the pen, and no name of somebody's own.
+
+    All parts between hyphens, underscores and dots are the same but one, which has one letter too many, too few, other
+    or changed with its neighbour (two where it is long), and is no part of one of the `known` words: ``--patch-size`` is
+    no slip of ``--batch-size`` where ``--patch-dim`` is known.
+    """
+    if len(word) > LONGEST_WORD:
+        return False
+    if re.sub(_JOINTS, "", word.lower()) == re.sub(_JOINTS, "", right.lower()):
+        return True
+    parts, wanted = re.split(_JOINTS, word.lower()), re.split(_JOINTS, right.lower())
+    odd = [(one, other) for one, other in zip(parts, wanted, strict=False) if one != other]
+    if len(parts) != len(wanted) or len(odd) != 1 or not odd[0][0].isalpha():
+        return False
+    one, other = odd[0]
+    used = any(one in re.split(_JOINTS, name.lower()) for name in known)
+    most = 1 if len(other) < LONG_PART else 2
+    return not used and min(len(one), len(other)) >= SHORT_PART and _edits(one, other) <= most
+
+
+def _edits(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, replaced or changed with their neighbour to get `other`."""
+    before, last = [0] * (len(other) + 1), [*range(len(other) + 1)]
+    for i, letter in enumerate(one):
+        row = [i + 1]
+        for j, wanted in enumerate(other):
+            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (letter != wanted)))
+            if i and j and letter == other[j - 1] and one[i - 1] == wanted:
+                row[-1] = min(row[-1], before[j - 1] + 1)
+        before, last = last, row
+    return last[-1]
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean X?``, or the known words where none is near."""
     words = list(dict.fromkeys(known))
     lower = {name.lower(): name for name in words}
-    near = get_close_matches(word.lower(), lower, n=2, cutoff=0.6)
+    near = near_words(word.lower(), lower, most=2)
     near = near or [name for name in lower if name.startswith(word.lower()[:4])][:4]
     if near:
         return f"; did you mean {' or '.join(lower[name] for name in near)}?"
@@ -167,7 +211,7 @@ def _message(detail: ErrorDetails) -> str:
 
 
 def _near_choice(given: object, choices: list[tuple[str, str]]) -> str:
-    near = get_close_matches(str(given).lower(), [word or number for word, number in choices], n=1)
+    near = near_words(str(given).lower(), [word or number for word, number in choices])
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -20,6 +20,8 @@ SKIPPED = {"exec", "nohup", "time", "sudo", "command", "builtin", "!", "env", "s
 """Words before a command that change nothing of what it is."""
 REDIRECTIONS = {"<", ">", ">>", ">&", "<&", "&>", "<<", "<<-", "<<<"}
 SHELLS = {"bash", "sh", "zsh"}
+PRINTS = {"echo", "printf"}
+"""Commands that start nothing: scripts show with them what they are about to run."""
 _OPENS = {"if", "for", "while", "until", "select"}
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _DEPTH = 4
@@ -220,6 +222,8 @@ class _Reader:
         inner = _inner(texts, first)
         if inner is not None and self.depth < _DEPTH:
             _Reader(self.script, self.depth + 1, sure=sure).run(inner)
+            return
+        if first in PRINTS:
             return
         if first in {"source", "."}:
             self.script.undecided.append(texts[0].spot[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from math import gcd
 
 from planner.configurations.base import Setup
@@ -44,7 +45,8 @@ def _hetero(configuration: Configuration, found: tuple[Mesh, ...]) -> Layout:
     tensors = tuple(mesh.tp for mesh in per_stage)
     splits = tuple(mesh.dp // replicas for mesh in per_stage)
     types = configuration.get(TYPES)
-    kinds = tuple(str(types[index]) for index, mesh in enumerate(found) for _ in range(mesh.pp)) if types else ()
+    named = isinstance(types, list) and len(types) == len(found)
+    kinds = tuple(str(types[index]) for index, mesh in enumerate(found) for _ in range(mesh.pp)) if named else ()
     layers = split(configuration)
     pp = len(per_stage)
     if not layers:
@@ -117,11 +119,11 @@ def _by_stage(configuration: Configuration) -> tuple[int, ...]:
     switches, counts = stages(configuration, GRANULARITY), stages(configuration, COUNT)
     if not switches and not counts:
         return ()
-    usual, length = configuration.number("recompute_num_layers", 1), len(switches or counts)
+    usual = configuration.number("recompute_num_layers", 1)
     found = []
-    for index in range(length):
-        on = set(switches[index]) if switches else {1}
-        held = set(counts[index]) if counts else {usual}
+    for index, (switched, counted) in enumerate(zip_longest(switches, counts, fillvalue=())):
+        on = set(switched) or {1}
+        held = set(counted) or {usual}
         if len(on) > 1 or len(held) > 1:
             message = (
                 f"changes the recompute of stage {index} within a step, which no plan does; write one value a stage"

@@ -67,7 +67,7 @@ def _groups_of_five(configuration: Configuration) -> Iterator[Complaint]:
 def _stages(configuration: Configuration) -> Iterator[Complaint]:
     found, pp = meshes(configuration), configuration.number("pipeline_model_parallel_size")
     total = sum(mesh.pp for mesh in found)
-    if found and total != pp:
+    if found and pp and total != pp:
         sums = " + ".join(str(mesh.pp) for mesh in found)
         message = f"is {pp}, and the meshes have {sums} = {total} stages; write pipeline_model_parallel_size: {total}"
         yield "pipeline_model_parallel_size", message

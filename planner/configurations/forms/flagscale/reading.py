@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from dataclasses import replace
 from typing import Any
 
 from planner.domain.configuration import ERROR, WARNING, Configuration, Finding, Setting, Spot
 from planner.errors import SpecError
 from planner.loader import Document, Path, dotted, parse
+from planner.specs.problems import near_words
 
 FORM = "flagscale"
 BLOCKS = ("system", "model", "data")
@@ -41,6 +42,8 @@ NUMBERS = (
     "vocab_size",
 )
 """Arguments that are whole numbers."""
+MAYBE_NONE = ("recompute_num_layers", "num_experts", "mtp_num_layers")
+"""Those of them that may be 0."""
 LISTS = ("hetero_process_meshes", "hetero_pipeline_layer_split", "expert_tensor_parallel_size_per_process_mesh")
 """Arguments that are lists of whole numbers."""
 OTHERS = (
@@ -149,8 +152,10 @@ def _arguments(document: Document, base: Path) -> tuple[dict[str, Setting], list
         for path, value in _leaves(root.get(block), (*base, block)):
             key = str(path[-1]).replace("-", "_")
             setting = _setting(document, path, value)
-            findings += _judged(key, setting, settings.get(key))
-            settings[key] = setting
+            found = [*_judged(key, setting, settings.get(key))]
+            findings += found
+            open_ = _left_open(value) or any(one.code == BAD_VALUE for one in found)
+            settings[key] = replace(setting, value=None) if open_ else setting
     return settings, findings
 
 
@@ -160,12 +165,16 @@ def _judged(key: str, setting: Setting, before: Setting | None) -> Iterator[Find
     def found(code: str, severity: str, message: str) -> Finding:
         return Finding(code=code, severity=severity, spot=setting.spot, key=setting.name, message=message)
 
-    near = get_close_matches(key, KNOWN, n=1, cutoff=_NEAR)
+    near = near_words(key, KNOWN, cutoff=_NEAR)
     if key not in (*KNOWN, *NO_SLIPS) and near:
         yield found(UNKNOWN, WARNING, f"{key} is no argument that is known; did you mean {near[0]}?")
     value = setting.value
-    if key in NUMBERS and not _whole(value):
-        yield found(BAD_VALUE, ERROR, f"{key} should be a whole number up to {MOST:,}; write {key}: 8")
+    least = int(key not in MAYBE_NONE)
+    if _left_open(value):
+        return
+    if key in NUMBERS and not (_whole(value) and value >= least):
+        message = f"{key} should be a whole number from {least} to {MOST:,}, not {str(value)[:40]!r}"
+        yield found(BAD_VALUE, ERROR, message)
     if key in LISTS and not (isinstance(value, list) and all(map(_whole, value))):
         yield found(BAD_VALUE, ERROR, f"{key} should be a list of whole numbers; write {key}: [2, 1, 1, 4, 1]")
     if before and before.value != value:
@@ -173,7 +182,12 @@ def _judged(key: str, setting: Setting, before: Setting | None) -> Iterator[Find
         yield found(REPEATED, WARNING, f"{message}, so keep only one")
 
 
-def _whole(value: object) -> bool:
+def _left_open(value: object) -> bool:
+    """Return whether another key or the environment says a value, by an interpolation of OmegaConf."""
+    return isinstance(value, str) and "${" in value
+
+
+def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.configurations.forms.megatron.flags import FALSE, VALUE, Flag, flags
 from planner.configurations.shell import MAYBE, Text
 from planner.domain.configuration import ERROR, WARNING, Finding, Setting, Spot
+from planner.specs.problems import is_slip, near_words
 
 UNKNOWN_FLAG, BAD_VALUE, REPEATED, STRAY = "MG001", "MG002", "MG003", "MG004"
 CONDITION = "they stand under a condition that was not evaluated"
@@ -34,8 +34,8 @@ _SECRET = re.compile("key|token-|secret|password|credential|api|url")
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 NEAR = 0.84
 """[-] likeness from which an unknown flag reminds of a known one."""
-SLIP = 2
-"""Characters that a slip adds or drops at most; flags that differ by more may be somebody's own."""
+SOME = 3
+"""Unknown flags from which a program of somebody's own is taken to read them."""
 MANY = 50
 """Findings from which on no likenesses are looked for, which takes milliseconds each."""
 SHORT = 10
@@ -52,13 +52,45 @@ class Reading:
     notes: list[str] = field(default_factory=list)
     reasons: dict[tuple[int, int], str] = field(default_factory=dict)
     """(line, column) of what is not known -> why."""
+    own: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Flags that are none of Megatron's and no slips of any -> (line, column)."""
+    soft: list[Finding] = field(default_factory=list)
+    """Those of the findings that a fork of Megatron may know better."""
     left_open: dict[str, list[str]] = field(default_factory=dict)
     """Why values are not known -> flags and their lines."""
 
-    def find(self, code: str, severity: str, spot: tuple[int, int], key: str, message: str) -> None:
-        """Note something that is wrong."""
+    @property
+    def of_a_fork(self) -> bool:
+        """Whether so many flags are unknown that a program of somebody's own reads them."""
+        return len(self.own) >= SOME
+
+    def find(
+        self, code: str, severity: str, spot: tuple[int, int], key: str, message: str, *, soft: bool = False
+    ) -> None:
+        """Note something that is wrong; `soft`: unless a fork knows better."""
         where = Spot(self.origin, *spot)
         self.findings.append(Finding(code=code, severity=severity, spot=where, key=key, message=message))
+        if soft:
+            self.soft.append(self.findings[-1])
+
+    def judged(self) -> tuple[Finding, ...]:
+        """Return the findings; where the arguments are of a fork, what it may know better is no error."""
+        found = [
+            replace(one, severity=WARNING) if self.of_a_fork and one in self.soft else one for one in self.findings
+        ]
+        names = list(self.own)
+        listed = [names] if self.of_a_fork else [[name] for name in names]
+        for some in listed:
+            are, ones = ("are no flags", "they are not") if len(some) > 1 else ("is no flag", "it is not one")
+            message = (
+                f"{_some(some)} {are} of Megatron-LM 0.19; if {ones} of your fork or of your own"
+                " extra_args_provider, the parser stops with `unrecognized arguments`"
+            )
+            where = Spot(self.origin, *self.own[some[0]])
+            found.append(
+                Finding(code=UNKNOWN_FLAG, severity=WARNING, spot=where, key=some[0], message=message)
+            )
+        return tuple(found)
 
     def leave_open(self, dest: str, name: str, spot: tuple[int, int], reason: str) -> None:
         """Keep a setting whose value is not known."""
@@ -143,9 +175,9 @@ def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
     known = flags()
     dashed = "--" + name[2:].replace("_", "-")
     longer = [flag for flag in known if flag.startswith(name)] if len(name) >= SHORT else []
-    near = get_close_matches(dashed, known, n=1, cutoff=NEAR) if len(reading.findings) < MANY else []
+    near = near_words(dashed, known, cutoff=NEAR) if len(reading.findings) + len(reading.own) < MANY else []
     twin = next((flag for flag in (f"--no-{name[2:]}", name.replace("--no-", "--", 1)) if flag in known), "")
-    sure = False
+    sure = soft = False
     if twin:
         sure, message = True, f"{name} is unknown, and only {twin} is a flag: remove it, or write that"
     elif name in RENAMED:
@@ -153,17 +185,15 @@ def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
     elif dashed in known:
         sure, message = True, f"{name} is unknown, for Megatron's flags have hyphens; write {dashed}"
     elif longer:
-        sure = len(longer) == 1 or near != []
+        sure = soft = len(longer) == 1 or near != []
         message = f"{name} is unknown, and Megatron accepts no abbreviations; write {' or '.join(longer[:3])}"
     elif near:
-        sure = abs(len(near[0]) - len(name)) <= SLIP
+        sure = is_slip(name, near[0], known)
         message = f"{name} is unknown; did you mean {near[0]}?"
     else:
-        message = (
-            f"{name} is no flag of Megatron-LM 0.19; if it is not one of your fork or of your own"
-            " extra_args_provider, the parser stops with `unrecognized arguments`"
-        )
-    reading.find(UNKNOWN_FLAG, ERROR if sure else WARNING, spot, name, message)
+        reading.own.setdefault(name, spot)
+        return
+    reading.find(UNKNOWN_FLAG, ERROR if sure else WARNING, spot, name, message, soft=soft)
 
 
 def _set(flag: Flag, name: str, word: Text, values: list[Text], reading: Reading) -> None:
@@ -175,7 +205,7 @@ def _set(flag: Flag, name: str, word: Text, values: list[Text], reading: Reading
         return
     value, trouble = _value(flag, name, [one.chars for one in values])
     if trouble:
-        reading.find(BAD_VALUE, ERROR, word.spot, name, trouble)
+        reading.find(BAD_VALUE, ERROR, word.spot, name, trouble, soft=flag.choices is not None and bool(values))
     before = reading.settings.get(flag.dest)
     if before and before.value is not None and before.value != value and not trouble:
         message = (

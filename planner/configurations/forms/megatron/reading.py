@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from planner.configurations.forms.megatron.arguments import UNKNOWN_FLAG, Reading, read_arguments
+from planner.configurations.forms.megatron.facts import SPLITS
 from planner.configurations.forms.megatron.flags import FORM, defaults, flags
 from planner.configurations.launch import Allocation, allocation, kept, ranks
 from planner.configurations.shell import Command, Script, Text, follow
@@ -26,6 +27,8 @@ OWN = (
 )
 """Flags by which Megatron's arguments are known."""
 UNQUOTED = "MG005"
+REQUIRED = ("micro_batch_size", "seq_length", "max_position_embeddings", "hidden_size", "num_attention_heads")
+"""Keys that Megatron wants and has no default for."""
 _PROGRAM = re.compile(r"(^|/)(pretrain|train|finetune|run)[A-Za-z0-9_]*\.py$")
 _SCRIPT = re.compile(r"\bpretrain_[a-z0-9_]+\.py\b")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -86,7 +89,8 @@ def _from_script(text: str, name: str) -> Configuration:
     reading.notes += script.notes if begin else (*script.notes, "the script starts nothing; its arguments are read")
     values = kept(script.environment(command))
     environment = {key: _variable(key, value, name) for key, value in values.items() if value.is_known}
-    return _configuration(reading, environment, _world(command.words[:begin], given, script, name))
+    world = _world(command.words[:begin], given, script, name)
+    return _configuration(reading, environment, world, whole=begin > 0)
 
 
 def _prepared(script: Script) -> Command:
@@ -202,9 +206,14 @@ def _line(document: Document, path: tuple[str | int, ...]) -> int:
 
 
 def _configuration(
-    reading: Reading, environment: dict[str, Setting] | None = None, world: Setting | None = None
+    reading: Reading,
+    environment: dict[str, Setting] | None = None,
+    world: Setting | None = None,
+    *,
+    whole: bool = True,
 ) -> Configuration:
-    if not reading.settings and not any(finding.code == UNKNOWN_FLAG for finding in reading.findings):
+    """Return what was read; what is not `whole` is completed by whoever starts it."""
+    if not reading.settings and not any(finding.code == UNKNOWN_FLAG for finding in reading.judged()):
         raise SpecError.of(reading.origin, "holds no arguments of Megatron-LM; write flags such as --num-layers 32")
     return Configuration(
         form=FORM,
@@ -213,6 +222,16 @@ def _configuration(
         defaults=defaults(),
         environment=environment or {},
         world=world,
-        findings=tuple(reading.findings),
+        findings=reading.judged(),
+        doubtful=_doubtful(reading) if reading.of_a_fork or not whole else (),
         notes=reading.sentences(),
+    )
+
+
+def _doubtful(reading: Reading) -> tuple[str, ...]:
+    """Return switches, names and what Megatron has no default for: a fork, or a script's caller, may give them."""
+    return tuple(
+        key
+        for key, value in {**dict.fromkeys(REQUIRED), **defaults()}.items()
+        if (isinstance(value, (bool, str)) or key in REQUIRED) and key not in SPLITS and key not in reading.settings
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 
 from planner.configurations.forms.torchtitan.catalog import MODULE, defaults
 from planner.configurations.forms.torchtitan.statements import Draft, Reader
@@ -21,7 +22,9 @@ def read_module(text: str, name: str) -> Configuration:
         SpecError: it is no Python, or has no function that makes a configuration.
     """
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the compiler's, on code that is not ours to mend
+            tree = ast.parse(text)
         drafts = _drafts(tree, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
