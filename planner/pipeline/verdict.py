@@ -140,6 +140,9 @@ def _placed(
     """Return the verdict with what the configuration means on a cluster, as far as it means something."""
     from planner.pipeline.configured import on_cluster
 
+    if not verdict.is_good:
+        mend = "time and memory are not predicted until the problems are mended"
+        return replace(verdict, notes=(*verdict.notes, mend))
     try:
         setup = form.setup(configuration)
         if setup.model is None and question.model is None:
@@ -147,11 +150,8 @@ def _placed(
             return replace(verdict, notes=(*verdict.notes, *setup.assumed, note))
         found = on_cluster(setup, verdict.source, form.framework, cluster, question.model, question.job)
     except SpecError as error:
-        impossible = [one for one in error.problems if one.code and verdict.is_good]
         notes = [f"time and memory are not predicted: {one}" for one in error.problems if not one.code]
-        if not verdict.is_good and not notes:
-            notes = ["time and memory are not predicted until the problems are mended"]
-        more = tuple(_finding(one, verdict.source) for one in impossible)
+        more = tuple(_finding(one, verdict.source) for one in error.problems if one.code)
         return replace(verdict, findings=(*verdict.findings, *more), notes=(*verdict.notes, *notes))
     return _predicted(replace(verdict, file=found.file, notes=(*verdict.notes, *found.notes)), None)
 
@@ -193,5 +193,5 @@ def _finding(problem: Problem, source: str, code: str = "") -> Finding:
 def _place(one: Finding, kind: str) -> str:
     """Return where a finding is: file and line where they are known, and the key unless the message begins with it."""
     at = str(one.spot) if one.spot.line or not kind or not one.key else ""
-    key = "" if at and one.message.startswith(one.key) else one.key
+    key = "" if one.message.startswith(one.key) else one.key
     return " ".join(part for part in (at, key) if part)

@@ -141,7 +141,10 @@ CASES: dict[str, list[tuple[str, dict[str, Any], str]]] = {
             "did you mean partition_activations?",
         ),
     ],
-    "DS002": [("ours", {"ours": 1}, "ignores it without a word")],
+    "DS002": [
+        ("ours", {"ours": 1}, "ignores it without a word"),
+        ("comms_config", {"comms_config": {}}, "remove it if no script reads it"),
+    ],
     "DS003": [
         ("zero_optimization.offload_optimiser", {"zero_optimization__offload_optimiser": {}}, "offload_optimizer"),
         ("fp16.enable", {"fp16__enable": True}, "did you mean enabled?"),
@@ -554,3 +557,10 @@ def test_checkpoints_are_taken_for_recompute() -> None:
     """Only where the file counts or places them."""
     assert setup(made(activation_checkpointing__number_checkpoints=32)).layout.recompute == "full"
     assert setup(made(activation_checkpointing__profile=True)).layout.recompute is None
+
+
+def test_gpt_neox_is_not_deepspeed() -> None:
+    """Its files hold DeepSpeed's keys among a hundred of its own (EleutherAI/gpt-neox, configs/125M.yml)."""
+    text = '{"pipe_parallel_size": 1, "model-parallel-size": 1, "train_micro_batch_size_per_gpu": 4}'
+    assert not FORM.recognises(text, "125M.yml")
+    assert FORM.recognises('{"train_micro_batch_size_per_gpu": 4}', "ds_config.json")

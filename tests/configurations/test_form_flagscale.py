@@ -261,3 +261,32 @@ def test_rules_never_fail_on_nonsense(nonsense: str) -> None:
         key, _, value = line.partition(": ")
         if value and not line.startswith(("experiment", "  exp")):
             broken(FORM, read(SOUND.replace(line, f"{key}: {nonsense}")))
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (("pipeline_model_parallel_size: 2", "pipeline_model_parallel_size: 0"), "from 1 to 10,000,000, not '0'"),
+        (("vocab_size: 128256", "vocab_size: xxx"), "from 1 to 10,000,000, not 'xxx'"),
+    ],
+)
+def test_a_bad_number_is_shown_and_left_open(change: tuple[str, str], wanted: str) -> None:
+    """It has no meaning, so nothing is concluded from it."""
+    found = read(SOUND.replace(*change))
+    assert [one.message.partition("should be a whole number ")[2] for one in found.findings] == [wanted]
+    assert [one.code for one in broken(FORM, found)] == ["FS002"]
+
+
+def test_what_another_key_says_is_left_open() -> None:
+    """``${...}`` is filled in by the runner (OmegaConf)."""
+    found = read(SOUND.replace("num_layers: 32", "num_layers: ${layers}"))
+    assert (found.findings, found.settings["num_layers"].value) == ((), None)
+
+
+def test_lists_of_unlike_lengths_have_a_meaning() -> None:
+    """Which stages are too many is told by the rules, and does not keep the rest from being understood."""
+    short = SOUND.replace("[[1, 4, 0], [1, 4, 2]]", "[[1, 4, 0]]")
+    assert "FS602" in {one.code for one in broken(FORM, read(short))}
+    assert FORM.setup(read(short)).layout.stage_recompute == (0, 2)
+    one_type = SOUND.replace("[A800, A100]", "[A800]")
+    assert FORM.setup(read(one_type)).layout.stage_devices == ()

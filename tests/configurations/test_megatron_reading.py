@@ -155,6 +155,12 @@ def test_ranks_of_slurm() -> None:
         ("--my-own-thing 2", WARNING, "is no flag of Megatron-LM 0.19; if it is not one of your fork"),
         ("--use-custom-fsdp", WARNING, "is a flag of older versions; write --use-megatron-fsdp"),
         ("--out-seq-length 7", WARNING, "did you mean --seq-length?"),
+        ("--disable-bais-linear", ERROR, "did you mean --disable-bias-linear?"),
+        ("--patch-size 14", WARNING, "did you mean --batch-size?"),
+        ("--lr-warmup-tokens 7", WARNING, "did you mean --lr-warmup-iters?"),
+        ("--rotary-scale-factor 2", WARNING, "did you mean --rotary-scaling-factor?"),
+        ("--seed\u00a07", ERROR, "behind --seed stands a blank that separates no words (U+00A0); type a space"),
+        ("--opd-type x", WARNING, "did you mean --rope-type?"),
     ],
 )
 def test_unknown_flags(written: str, severity: str, message: str) -> None:
@@ -267,3 +273,78 @@ def test_any_list_of_arguments_is_judged(words: list[str]) -> None:
         found = read("\n".join(words), "arguments.txt")
         assert broken(MEGATRON, found) == broken(MEGATRON, found)
         assert MEGATRON.setup(found).layout.tp >= 1
+
+
+LAUNCH = "torchrun --nnodes 2 --nproc-per-node 8 {} "
+FORK = "--rollout-batch-size 4 --advantage-estimator grpo --n-samples-per-prompt 8 --rollout-batch-size 4"
+
+
+def judged(text: str, name: str = "run.sh") -> dict[str, str]:
+    """Return the severity of each rule that a script breaks."""
+    found = broken(MEGATRON, read(text, name))
+    return {one.code: one.severity for one in found if one.severity in {ERROR, WARNING}}
+
+
+@pytest.mark.parametrize(
+    ("program", "more", "severity"),
+    [
+        ("pretrain_gpt.py", "", ERROR),
+        ("pretrain_gpt.py", FORK, WARNING),
+        ("train_async.py", "", WARNING),
+    ],
+)
+def test_a_fork_may_have_defaults_and_choices_of_its_own(program: str, more: str, severity: str) -> None:
+    """What rests on Megatron's own defaults, choices and abbreviations is a warning there; degrees are as wrong."""
+    script = f"{LAUNCH.format(program)}{SIZES} {more} --position-embedding-type alibi --train-data x"
+    found = judged(f"{script} --use-precision-aware-optimizer --pipeline-model-parallel-size 5\n")
+    assert {code: found[code] for code in ("MG001", "MG002", "MG301", "MG616")} == dict.fromkeys(
+        ("MG001", "MG002", "MG301", "MG616"), severity
+    )
+    assert (found["MG101"], found["MG201"]) == (ERROR, ERROR)
+
+
+def test_a_part_of_a_script_may_be_completed() -> None:
+    """Arguments in a variable that no command of the script takes: what is missing is a warning."""
+    found = broken(MEGATRON, read(f"ARGS=({SIZES})\n", "model.sh"))
+    assert [(one.code, one.severity) for one in found if "micro-batch-size is missing" in one.message] == [
+        ("MG301", WARNING)
+    ]
+
+
+def test_flags_of_a_fork_are_one_finding() -> None:
+    """They stand in one sentence, at the first of them."""
+    (found,) = (one for one in read(f"{SIZES} {FORK}").findings if one.code == "MG001")
+    assert found.message.startswith(
+        "--rollout-batch-size, --advantage-estimator, --n-samples-per-prompt are no flags of Megatron-LM 0.19;"
+    )
+    assert found.spot.column == len(SIZES) + 2
+
+
+def test_deepspeed_cuts_layers_by_rules_of_its_own() -> None:
+    """70 layers on 12 stages train with Megatron-DeepSpeed (bigscience-workshop/bigscience, tr11-176B-ml.slurm)."""
+    sizes = SIZES.replace("32", "70", 1)
+    engine = "--deepspeed --deepspeed_config ds.json --zero-stage 1 --partition-activations"
+    for more, severity in (("", ERROR), (engine, WARNING)):
+        script = f"{LAUNCH.format('pretrain_gpt.py')}{sizes} --pipeline-model-parallel-size 4 {more}\n"
+        assert judged(script)["MG201"] == severity
+
+
+def test_a_script_that_shows_what_it_runs() -> None:
+    """``echo`` starts nothing: quotes are taken away by eval (alibaba/Pai-Megatron-Patch, run_mcore_deepseek_lite)."""
+    layout = "--pipeline-model-parallel-layout 'Et\\|\\(tt\\|\\)*30L'"
+    script = f'A=({layout})\ncmd="torchrun pretrain_gpt.py ${{A[@]}}"\necho $cmd\neval $cmd 2>&1 | tee log\n'
+    assert values(read(script, "run.sh")) == {"pipeline_model_parallel_layout": "Et|(tt|)*30L"}
+
+
+def test_what_the_runner_of_test_files_fills_in_is_left_open() -> None:
+    """``${NAME}`` in Megatron's own test files is no value."""
+    found = read("MODEL_ARGS:\n  --num-layers: 4\n  --tokenizer-type: ${TYPE}\n  --load: ${ROOT}/x\n", "a.yaml")
+    assert values(found) == {"num_layers": 4, "tokenizer_type": None, "load": None}
+    assert found.findings == ()
+
+
+def test_prose_is_no_configuration() -> None:
+    """A manual quotes commands of many."""
+    text = f"# Training\n\n```\npython pretrain_gpt.py {SIZES}\n```\n"
+    assert recognise(FORMS, text, "README.md") is None
+    assert recognise(FORMS, text, "README.sh") is MEGATRON

@@ -167,3 +167,22 @@ def test_plain_words_have_quotes_but_no_operators() -> None:
         "c d",
         "--x=1 2z",
     ]
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2028", "\x0b", "\x0c", "\x85", "\u3000"])
+def test_only_blanks_of_the_shell_separate_words(blank: str) -> None:
+    """To bash a space without a break is a letter; a list of arguments ends all the same."""
+    assert [word.chars for word in plain_words(Text.of(f"--a{blank}1 {blank} --b"))] == [f"--a{blank}1", blank, "--b"]
+    assert words(f"A='1{blank}2'\nshow $A") == ["show", f"1{blank}2"]
+
+
+def test_what_only_shows_something_starts_nothing() -> None:
+    """``echo`` and ``printf`` are no launch commands."""
+    assert commands("C='run --x 1'\necho $C\nprintf '%s' $C\n$C") == [["run", "--x", "1"]]
+
+
+def test_long_words_are_read_at_once() -> None:
+    """A word of a hundred thousand letters, plain and in quotes, keeps its place."""
+    (found,) = follow(f"show {'x' * 100_000}\"{'y' * 100_000}\"").commands
+    assert found.words[1].chars == "x" * 100_000 + "y" * 100_000
+    assert found.words[1].at[-1] == (1, 6 + 200_000)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from planner.configurations.shell.text import Text
+from planner.configurations.shell.text import BLANKS, Text
 
 OPERATORS = ("&&", "||", ";;", "<<<", "<<-", "<<", ">>", ">&", "<&", "&>", "|&", ";", "&", "|", "(", ")", "<", ">")
 """The longest first where one begins with another."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
+_RUN, _QUOTED_RUN = re.compile(r"[^ \t\r\n;&|<>()\\'\"$`]+"), re.compile(r"[^\"\\$`]+")
+"""Characters that mean nothing but themselves, outside of quotes and in double quotes."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=\Z")
 
 
@@ -153,14 +155,19 @@ class _Lexer:
             elif char in "$`":
                 self.dollar(parts, quoted=False)
             else:
-                self.add(parts, "text", self.text[self.index : self.index + 1], quoted=False)
-                self.index += 1
+                self.run_of(_RUN, parts, quoted=False)
         return Word(tuple(parts), spot)
+
+    def run_of(self, pattern: re.Pattern[str], parts: list[Part], *, quoted: bool) -> None:
+        """Add the characters from here on that mean nothing but themselves, at least one."""
+        match = pattern.match(self.chars, self.index)
+        begin, self.index = self.index, match.end() if match else self.index + 1
+        self.add(parts, "text", self.text[begin : self.index], quoted=quoted)
 
     def plain_word(self) -> Text:
         """Return the word that begins here, up to a blank."""
         parts: list[Text] = []
-        while self.index < len(self.chars) and not self.chars[self.index].isspace():
+        while self.index < len(self.chars) and self.chars[self.index] not in BLANKS:
             char = self.chars[self.index]
             self.index += 1
             if char in "'\"":
@@ -194,8 +201,7 @@ class _Lexer:
             elif char in "$`":
                 self.dollar(parts, quoted=True)
             else:
-                self.add(parts, "text", self.text[self.index : self.index + 1], quoted=True)
-                self.index += 1
+                self.run_of(_QUOTED_RUN, parts, quoted=True)
         self.index += 1
 
     def dollar(self, parts: list[Part], *, quoted: bool) -> None:

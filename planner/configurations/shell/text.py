@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 UNKNOWN = "\x00"
 """A character that stands for text that only a run of the script would tell."""
+BLANKS = " \t\r\n"
+"""What separates words; to the shell other blanks, such as those without a break, are letters."""
 MAYBE = "\x01"
 """A character in front of a word that is there only under a condition that was not evaluated."""
 
@@ -56,7 +58,7 @@ class Text:
         """Return what blanks separate."""
         found, begin = [], None
         for index, char in enumerate(self.chars):
-            if not char.isspace():
+            if char not in BLANKS:
                 begin = index if begin is None else begin
             elif begin is not None:
                 found.append(self[begin:index])

@@ -7,6 +7,8 @@ import re
 _PARTS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|#[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMA = re.compile(r'"(?:\\.|[^"\\\n])*"|,(?=\s*[}\]])')
 _KEYS = re.compile(r'"(zero_optimization|train_micro_batch_size_per_gpu)"\s*:')
+_NEOX = re.compile(r"[\"'](pipe|model)[-_]parallel[-_]size[\"']\s*:")
+"""Keys of GPT-NeoX, whose files hold DeepSpeed's keys among their own."""
 _OTHERS = ("train_batch_size", "gradient_accumulation_steps", "bf16", "fp16", "steps_per_print", "optimizer")
 
 
@@ -19,7 +21,7 @@ def plain(text: str) -> str:
 def recognises(text: str, _name: str) -> bool:
     """Return whether a text is JSON with keys that only DeepSpeed has."""
     body = plain(text).lstrip("\ufeff \t\r\n")
-    if not body.startswith("{"):
+    if not body.startswith("{") or _NEOX.search(body):
         return False
     written = sum(f'"{key}"' in body for key in _OTHERS)
     return bool(_KEYS.search(body)) or ('"train_batch_size"' in body and written > 1)

@@ -56,7 +56,7 @@ def _sizes(configuration: Configuration) -> Iterator[Complaint]:
     pp, number = configuration.number("pipeline_model_parallel_size"), micro_batches(configuration)
     for key in LISTS:
         rows = stages(configuration, key)
-        if rows and len(rows) != pp:
+        if rows and pp and len(rows) != pp:
             yield key, f"speaks of {len(rows)} stages, and there are {pp}; its first numbers should add up to {pp}"
         wrong = next((len(row) for row in rows if number and len(row) != number), None)
         if wrong is not None:

@@ -73,11 +73,9 @@ class Reading:
         if soft:
             self.soft.append(self.findings[-1])
 
-    def judged(self) -> tuple[Finding, ...]:
-        """Return the findings; where the arguments are of a fork, what it may know better is no error."""
-        found = [
-            replace(one, severity=WARNING) if self.of_a_fork and one in self.soft else one for one in self.findings
-        ]
+    def judged(self, *, foreign: bool) -> tuple[Finding, ...]:
+        """Return the findings; where the program is not Megatron's own, what it may know better is no error."""
+        found = [replace(one, severity=WARNING) if foreign and one in self.soft else one for one in self.findings]
         names = list(self.own)
         listed = [names] if self.of_a_fork else [[name] for name in names]
         for some in listed:
@@ -167,7 +165,7 @@ def _stray(word: Text, reading: Reading) -> None:
             " flag"
             ' before it, or, if it is part of a value with blanks, expand its array in quotes: "${ARGS[@]}"'
         )
-    reading.find(STRAY, ERROR, word.spot, "", message)
+    reading.find(STRAY, ERROR, word.spot, "", message, soft=not shown.startswith("-"))
 
 
 def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
@@ -177,8 +175,12 @@ def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
     longer = [flag for flag in known if flag.startswith(name)] if len(name) >= SHORT else []
     near = near_words(dashed, known, cutoff=NEAR) if len(reading.findings) + len(reading.own) < MANY else []
     twin = next((flag for flag in (f"--no-{name[2:]}", name.replace("--no-", "--", 1)) if flag in known), "")
+    blank = next((char for char in name if char.isspace()), "")
     sure = soft = False
-    if twin:
+    if blank:
+        name = name.partition(blank)[0]
+        sure, message = True, f"behind {name} stands a blank that separates no words (U+{ord(blank):04X}); type a space"
+    elif twin:
         sure, message = True, f"{name} is unknown, and only {twin} is a flag: remove it, or write that"
     elif name in RENAMED:
         message = f"{name} is a flag of older versions; {RENAMED[name]}"

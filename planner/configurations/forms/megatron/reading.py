@@ -10,7 +10,7 @@ from planner.configurations.forms.megatron.arguments import UNKNOWN_FLAG, Readin
 from planner.configurations.forms.megatron.facts import SPLITS
 from planner.configurations.forms.megatron.flags import FORM, defaults, flags
 from planner.configurations.launch import Allocation, allocation, kept, ranks
-from planner.configurations.shell import Command, Script, Text, follow
+from planner.configurations.shell import UNKNOWN, Command, Script, Text, follow
 from planner.configurations.shell.lexer import plain_words
 from planner.domain.configuration import ERROR, Configuration, Setting, Spot
 from planner.errors import SpecError
@@ -29,8 +29,18 @@ OWN = (
 UNQUOTED = "MG005"
 REQUIRED = ("micro_batch_size", "seq_length", "max_position_embeddings", "hidden_size", "num_attention_heads")
 """Keys that Megatron wants and has no default for."""
+DEGREES = (
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "context_parallel_size",
+    "expert_model_parallel_size",
+)
+ENGINE = "--deepspeed"
+"""Flag of forks whose layers DeepSpeed cuts into stages, by rules of its own."""
 _PROGRAM = re.compile(r"(^|/)(pretrain|train|finetune|run)[A-Za-z0-9_]*\.py$")
 _SCRIPT = re.compile(r"\bpretrain_[a-z0-9_]+\.py\b")
+_OWN_PROGRAM = re.compile(r"(^|/)(pretrain_[a-z0-9_]+|train_rl)\.py$")
+"""Programs of Megatron-LM; others may have flags and defaults of their own."""
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 LARGEST = 512 * 1024
 """Characters of a script that are read."""
@@ -90,7 +100,7 @@ def _from_script(text: str, name: str) -> Configuration:
     values = kept(script.environment(command))
     environment = {key: _variable(key, value, name) for key, value in values.items() if value.is_known}
     world = _world(command.words[:begin], given, script, name)
-    return _configuration(reading, environment, world, whole=begin > 0)
+    return _configuration(reading, environment, world, whole=begin > 0 and bool(_OWN_PROGRAM.search(command.words[begin - 1].chars)))
 
 
 def _prepared(script: Script) -> Command:
@@ -194,7 +204,8 @@ def _pair(document: Document, path: tuple[str | int, ...], item: Any) -> Iterabl
         many = flag and flag.nargs not in {None, 0}
         for one in values:
             words = str(one).strip("[]").replace(",", " ").split() if many else [_word(one)]
-            yield from (Text.made(word, spot) for word in words)
+            # Who starts the tests fills in ${NAME}.
+            yield from (Text.made(UNKNOWN if "${" in word else word, spot) for word in words)
 
 
 def _word(item: Any) -> str:
@@ -213,8 +224,9 @@ def _configuration(
     whole: bool = True,
 ) -> Configuration:
     """Return what was read; what is not `whole` is completed by whoever starts it."""
-    if not reading.settings and not any(finding.code == UNKNOWN_FLAG for finding in reading.judged()):
+    if not reading.settings and not reading.own and not any(one.code == UNKNOWN_FLAG for one in reading.findings):
         raise SpecError.of(reading.origin, "holds no arguments of Megatron-LM; write flags such as --num-layers 32")
+    foreign = reading.of_a_fork or not whole
     return Configuration(
         form=FORM,
         origin=reading.origin,
@@ -222,16 +234,17 @@ def _configuration(
         defaults=defaults(),
         environment=environment or {},
         world=world,
-        findings=reading.judged(),
-        doubtful=_doubtful(reading) if reading.of_a_fork or not whole else (),
+        findings=reading.judged(foreign=foreign),
+        doubtful=_doubtful(reading) if foreign else (),
         notes=reading.sentences(),
     )
 
 
 def _doubtful(reading: Reading) -> tuple[str, ...]:
-    """Return switches, names and what Megatron has no default for: a fork, or a script's caller, may give them."""
+    """Return what is not written and what a fork, or whoever starts the script, may give; degrees it has not changed."""
+    keys = {**dict.fromkeys(REQUIRED), **defaults()}
+    with_own = {key for key, value in keys.items() if value is not None or key in REQUIRED}
+    kept = () if ENGINE in reading.own else SPLITS
     return tuple(
-        key
-        for key, value in {**dict.fromkeys(REQUIRED), **defaults()}.items()
-        if (isinstance(value, (bool, str)) or key in REQUIRED) and key not in SPLITS and key not in reading.settings
+        key for key in keys if key in with_own and key not in kept and key not in DEGREES and key not in reading.settings
     )

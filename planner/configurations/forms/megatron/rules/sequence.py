@@ -85,7 +85,7 @@ def _each_layer(facts: Facts) -> Iterator[Complaint]:
 
 def _positions(facts: Facts) -> Iterator[Complaint]:
     most = facts.count("max_position_embeddings")
-    if most is not None and facts.seq > most:
+    if most is not None and facts.seq and facts.seq > most:
         yield (
             "max_position_embeddings",
             (

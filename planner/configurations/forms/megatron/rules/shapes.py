@@ -101,7 +101,11 @@ def _required(facts: Facts) -> Iterator[Complaint]:
     names = ("hidden_size", "num_attention_heads", "max_position_embeddings", "seq_length")
     if not facts.layers or not facts.mbs or facts.on("use_checkpoint_args"):
         return
-    missing = [key for key in names if facts.value(key) is None and not (key == "seq_length" and facts.seq)]
+    missing = [
+        key
+        for key in names
+        if facts.value(key) is None and not facts.open(key) and not (key == "seq_length" and facts.seq)
+    ]
     if missing:
         flags = ", ".join("--" + key.replace("_", "-") for key in missing)
         yield (
