@@ -12,7 +12,7 @@ from planner.configurations import FORMS
 from planner.configurations.engine import broken, recognise
 from planner.configurations.forms.megatron import MEGATRON
 from planner.configurations.forms.megatron.arguments import RENAMED
-from planner.configurations.forms.megatron.flags import defaults, flags, names
+from planner.configurations.megatron.flags import defaults, flags, names
 from planner.domain.configuration import ERROR, WARNING, Configuration
 from planner.errors import SpecError
 

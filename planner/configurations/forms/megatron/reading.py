@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from planner.configurations.forms.megatron.arguments import UNKNOWN_FLAG, Reading, read_arguments
-from planner.configurations.forms.megatron.flags import FORM, defaults, flags
 from planner.configurations.launch import Allocation, allocation, kept, ranks
+from planner.configurations.megatron.flags import defaults, flags
 from planner.configurations.shell import Command, Script, Text, follow
 from planner.configurations.shell.lexer import plain_words
 from planner.domain.configuration import ERROR, Configuration, Setting, Spot
@@ -25,6 +25,7 @@ OWN = (
     "--num-attention-heads",
 )
 """Flags by which Megatron's arguments are known."""
+FORM = "megatron"
 UNQUOTED = "MG005"
 _PROGRAM = re.compile(r"(^|/)(pretrain|train|finetune|run)[A-Za-z0-9_]*\.py$")
 _SCRIPT = re.compile(r"\bpretrain_[a-z0-9_]+\.py\b")

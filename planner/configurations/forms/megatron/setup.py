@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Setup
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.model import model, unplannable
-from planner.configurations.forms.megatron.recompute import recompute, unplannable_recompute
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.model import model, unplannable
+from planner.configurations.megatron.recompute import recompute, unplannable_recompute
 from planner.domain.configuration import Configuration
 from planner.domain.plan import CP_COMM_TYPES
 from planner.errors import Problem, SpecError

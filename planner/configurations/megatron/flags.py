@@ -9,7 +9,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-FORM = "megatron"
 VALUE, TRUE, FALSE, EITHER = "value", "true", "false", "either"
 
 

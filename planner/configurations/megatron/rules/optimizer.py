@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import rule
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.base import rule
 
 DIST, REDUCE, GATHER = "use_distributed_optimizer", "overlap_grad_reduce", "overlap_param_gather"
 TORCH, FSDP, FORMAT = "use_torch_fsdp2", "use_megatron_fsdp", "ckpt_format"

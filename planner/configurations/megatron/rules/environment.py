@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import ARGUMENTS, CONFIG, rule
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.base import ARGUMENTS, CONFIG, rule
 from planner.domain.configuration import WARNING
 
 CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 TP, CP = "tensor_model_parallel_size", "context_parallel_size"
-FSDP = ("use_megatron_fsdp", "use_custom_fsdp", "use_torch_fsdp2")
+FSDP = ("use_megatron_fsdp", "use_torch_fsdp2")
 
 
 def _fsdp_key(facts: Facts) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import ARGUMENTS, rule
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.base import ARGUMENTS, rule
 from planner.domain.configuration import WARNING
 
 DEGREES = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
@@ -24,7 +24,7 @@ def _given(facts: Facts) -> Iterator[Complaint]:
 
 def _divides(facts: Facts) -> Iterator[Complaint]:
     width = facts.mbs * facts.dp
-    if "global_batch_size" not in facts.of or not width or not facts.gbs or facts.gbs % width == 0:
+    if facts.value("global_batch_size") is None or not width or not facts.gbs or facts.gbs % width == 0:
         return
     if facts.on("decrease_batch_size_if_needed") or facts.value("step_batch_size_schedule"):
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from planner.configurations.forms.megatron.facts import Facts
+from planner.configurations.megatron.facts import Facts
 
 SIZES = {
     "hidden_size": "hidden_size",
@@ -18,7 +18,7 @@ SIZES = {
 
 def model(facts: Facts) -> dict[str, Any] | None:
     """Return what the flags say of the model; None if they say nothing."""
-    if not any(key in facts.of for key in (*SIZES, "encoder_num_layers")):
+    if not any(key in facts.of or facts.value(key) for key in (*SIZES, "encoder_num_layers")):
         return None
     vocabulary, padded = facts.vocabulary
     found: dict[str, Any] = {
@@ -87,7 +87,7 @@ def unplannable(facts: Facts) -> Iterator[tuple[str, str]]:
         "decoder_num_layers": "an encoder with a decoder",
     }
     for key, words in what.items():
-        if facts.value(key) and key in facts.of:
+        if facts.value(key):
             yield key, words
     if any(key in facts.of for key in SIZES) and family(facts) is None and not facts.open(*_FAMILY):
         positions = "rope" if rotates(facts) else facts.value("position_embedding_type")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.configurations.forms.megatron.facts import Facts
+from planner.configurations.megatron.facts import Facts
 
 CORE = "core_attn"
 

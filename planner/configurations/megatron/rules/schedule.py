@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import SPLITS, Facts
-from planner.configurations.forms.megatron.rules.base import PARALLEL, SCHEDULES, rule
+from planner.configurations.megatron.facts import SPLITS, Facts
+from planner.configurations.megatron.rules.base import PARALLEL, SCHEDULES, rule
 from planner.domain.configuration import WARNING
 
 GROUP = "microbatch_group_size_per_vp_stage"

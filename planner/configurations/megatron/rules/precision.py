@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import CONFIG, rule
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.base import CONFIG, rule
 from planner.domain.configuration import WARNING
 
-FSDP = ("use_megatron_fsdp", "use_custom_fsdp", "use_torch_fsdp2")
+FSDP = ("use_megatron_fsdp", "use_torch_fsdp2")
 
 
 def _precision(facts: Facts) -> Iterator[Complaint]:

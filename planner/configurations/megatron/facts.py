@@ -20,8 +20,11 @@ class Facts:
     of: Configuration
 
     def open(self, *keys: str) -> bool:
-        """Return whether the value of one of `keys` is not known."""
-        return any(key in self.of.settings and self.of.settings[key].value is None for key in keys)
+        """Return whether one of `keys` is not known: written but left open, or without a known default."""
+        return any(
+            self.of.settings[key].value is None if key in self.of.settings else key not in self.of.defaults
+            for key in keys
+        )
 
     def value(self, key: str) -> Any:
         """Return a value, Megatron's default where it is not written."""
@@ -197,7 +200,7 @@ class Facts:
     @property
     def fsdp(self) -> str:
         """``megatron``, ``torch`` or nothing: whose fully sharded data parallelism is on."""
-        if self.on("use_megatron_fsdp") or self.on("use_custom_fsdp"):
+        if self.on("use_megatron_fsdp"):
             return "megatron"
         return "torch" if self.on("use_torch_fsdp2") else ""
 

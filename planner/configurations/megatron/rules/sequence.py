@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import lcm
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import CONFIG, divisors, rule
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.base import CONFIG, divisors, rule
 
 TP, CP, SP = "tensor_model_parallel_size", "context_parallel_size", "sequence_parallel"
 ENGINE = "NVIDIA/TransformerEngine, docs/api, context parallelism; transformer_engine/pytorch/attention"

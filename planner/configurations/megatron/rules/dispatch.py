@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import CONFIG, rule
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.base import CONFIG, rule
 from planner.domain.configuration import WARNING
 
 EP, TP, ETP = "expert_model_parallel_size", "tensor_model_parallel_size", "expert_tensor_parallel_size"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import SPLITS, Facts
-from planner.configurations.forms.megatron.recompute import granularity
-from planner.configurations.forms.megatron.rules.base import ARGUMENTS, CONFIG, rule
+from planner.configurations.megatron.facts import SPLITS, Facts
+from planner.configurations.megatron.recompute import granularity
+from planner.configurations.megatron.rules.base import ARGUMENTS, CONFIG, rule
 from planner.domain.configuration import WARNING
 
 HOW, METHOD, NUMBER, MODULES = "recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules"

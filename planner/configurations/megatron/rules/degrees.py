@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import prod
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.base import PARALLEL, STATE, divisors, rule
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.base import PARALLEL, STATE, divisors, rule
 from planner.domain.configuration import WARNING
 
 SIZES = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import SPLITS, Facts
-from planner.configurations.forms.megatron.rules.base import CONFIG, CUT, rule
 from planner.configurations.layout_text import written_out
+from planner.configurations.megatron.facts import SPLITS, Facts
+from planner.configurations.megatron.rules.base import CONFIG, CUT, rule
 
 LAYOUT, FIRST, LAST = (
     "pipeline_model_parallel_layout",

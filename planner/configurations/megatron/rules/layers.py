@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.configurations.base import Complaint
-from planner.configurations.forms.megatron.facts import SPLITS, Facts
-from planner.configurations.forms.megatron.rules.base import ARGUMENTS, CONFIG, divisors, rule
-from planner.configurations.forms.megatron.rules.remedies import uneven_remedy
+from planner.configurations.megatron.facts import SPLITS, Facts
+from planner.configurations.megatron.rules.base import ARGUMENTS, CONFIG, divisors, rule
+from planner.configurations.megatron.rules.remedies import uneven_remedy
 from planner.domain.configuration import WARNING
 
 LAYOUT, FIRST, LAST = (

@@ -1,12 +1,12 @@
-"""How rules of Megatron-LM are written down."""
+"""How rules of Megatron-LM are written down, and how a form says them in its own words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from planner.configurations.base import Complaint, Rule
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.flags import names
+from planner.configurations.megatron.facts import Facts
 from planner.domain.configuration import ERROR, Configuration
 
 ARGUMENTS = "NVIDIA/Megatron-LM, megatron/training/arguments.py, validate_args, core 0.19.2"
@@ -17,6 +17,8 @@ SCHEDULES = "NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py, c
 CUT = "NVIDIA/Megatron-LM, megatron/core/transformer/pipeline_parallel_layer_layout.py, core 0.19.2"
 
 Check = Callable[[Facts], Iterable[Complaint]]
+Tell = Callable[[Configuration, Rule, Complaint], Complaint]
+"""(configuration, rule, complaint about one of Megatron's inner names) -> the same in the words of a form."""
 
 
 def rule(
@@ -37,8 +39,7 @@ def rule(
 
     def judge(configuration: Configuration) -> Iterable[Complaint]:
         facts = Facts(configuration)
-        found = () if facts.open(*needs) else tuple(check(facts))
-        return tuple((key if key in configuration else names().get(key, key), message) for key, message in found)
+        return () if facts.open(*needs) else tuple(check(facts))
 
     return Rule(
         code=code,
@@ -51,7 +52,17 @@ def rule(
         since=since,
         until=until,
         caught=caught,
+        needs=needs,
     )
+
+
+def told(rule: Rule, tell: Tell) -> Rule:
+    """Return a rule whose complaints are in the words of a form."""
+
+    def judge(configuration: Configuration) -> Iterable[Complaint]:
+        return tuple(tell(configuration, rule, complaint) for complaint in rule.check(configuration))
+
+    return replace(rule, check=judge)
 
 
 def divisors(number: int, most: int = 12) -> str:

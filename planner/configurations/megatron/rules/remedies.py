@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.configurations.forms.megatron.facts import MOST_STAGES, Facts
+from planner.configurations.megatron.facts import MOST_STAGES, Facts
 
 
 def uneven_remedy(facts: Facts, fewer_last: int = 1) -> str:
