@@ -3,7 +3,7 @@
 from planner.configurations.base import Form
 from planner.configurations.forms.megatron.reading import FORM, read, recognises
 from planner.configurations.forms.megatron.rules import RULES
-from planner.configurations.forms.megatron.setup import setup
+from planner.configurations.megatron.meaning import setup
 
 MEGATRON = Form(
     name=FORM,

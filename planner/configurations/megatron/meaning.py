@@ -1,8 +1,8 @@
-"""What a configuration of Megatron-LM means: layout, ranks, model and precision."""
+"""What settings of Megatron-LM mean: layout, ranks, model and precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from planner.configurations.base import Setup
 from planner.configurations.megatron.facts import Facts
@@ -29,14 +29,18 @@ LATER = {
 """Keys of what is read and judged, but not planned yet."""
 
 
-def setup(configuration: Configuration) -> Setup:
+def setup(configuration: Configuration, in_words: Callable[[str], str] = str) -> Setup:
     """Return what a configuration means.
+
+    Args:
+        configuration: with settings by Megatron's inner names.
+        in_words: a sentence that names Megatron's flags -> the same in the words of the configuration's form.
 
     Raises:
         SpecError: it asks for what no plan can say, or does not say what a plan needs; with every reason.
     """
     facts = Facts(configuration)
-    problems = [Problem(str(configuration.spot(key)), message) for key, message in _problems(facts)]
+    problems = [Problem(str(configuration.spot(key)), in_words(message)) for key, message in _problems(facts)]
     if problems:
         raise SpecError(problems)
     policy, layers, more = recompute(facts)
@@ -62,8 +66,8 @@ def setup(configuration: Configuration) -> Setup:
         layout=layout,
         world=facts.world or None,
         model=model(facts),
-        precision=_precision(facts),
-        assumed=(*_assumed(facts), *more),
+        precision=precision(facts),
+        assumed=tuple(in_words(sentence) for sentence in (*_assumed(facts), *more)),
     )
 
 
@@ -75,7 +79,7 @@ def _problems(facts: Facts) -> Iterator[tuple[str, str]]:
     for key, words in unplannable(facts):
         yield key, f"{words} cannot be planned yet; only the rules were checked"
     for key, words in LATER.items():
-        if facts.value(key) and key in facts.of:
+        if facts.value(key):
             yield key, f"{facts.of.name(key)}: {words} cannot be planned yet; only the rules were checked"
     if facts.ep > 1:
         yield "expert_model_parallel_size", "expert parallelism cannot be planned yet; only the rules were checked"
@@ -92,7 +96,9 @@ def _problems(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _pipeline_problems(facts: Facts) -> Iterator[tuple[str, str]]:
-    if facts.pp <= 1:
+    ends = ("pipeline_model_parallel_layout", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
+    told_by_model = not facts.layers and facts.vpp and all(facts.value(end) is None for end in ends)
+    if facts.pp <= 1 or told_by_model:
         return
     key = "pipeline_model_parallel_layout" if "pipeline_model_parallel_layout" in facts.of else "num_layers"
     if facts.chunks is None:
@@ -104,7 +110,7 @@ def _pipeline_problems(facts: Facts) -> Iterator[tuple[str, str]]:
 def _exchange(facts: Facts) -> str:
     """Return how context ranks exchange; several kinds joined."""
     value = facts.value("cp_comm_type")
-    return "+".join(dict.fromkeys(map(str, value))) if isinstance(value, list) else str(value)
+    return "+".join(dict.fromkeys(map(str, value))) if isinstance(value, list) else str(value or "p2p")
 
 
 def _zero(facts: Facts) -> int:
@@ -115,7 +121,8 @@ def _zero(facts: Facts) -> int:
     return int(facts.on("use_distributed_optimizer"))
 
 
-def _precision(facts: Facts) -> str:
+def precision(facts: Facts) -> str:
+    """Return the precision of training; fp32 where none is asked for."""
     if facts.value("fp4"):
         return "nvfp4"
     if facts.value("fp8"):
