@@ -18,80 +18,16 @@ from planner.configurations.megatron.rules import CORE_RULES
 from planner.configurations.megatron.rules.base import told
 from planner.domain.configuration import Configuration
 
-SHARED = frozenset(
-    (
-        "MG101",
-        "MG102",
-        "MG103",
-        "MG106",
-        "MG107",
-        "MG108",
-        "MG109",
-        "MG110",
-        "MG111",
-        "MG112",
-        "MG201",
-        "MG203",
-        "MG206",
-        "MG207",
-        "MG208",
-        "MG209",
-        "MG210",
-        "MG211",
-        "MG212",
-        "MG213",
-        "MG214",
-        "MG216",
-        "MG219",
-        "MG221",
-        "MG225",
-        "MG226",
-        "MG227",
-        "MG302",
-        "MG305",
-        "MG401",
-        "MG402",
-        "MG403",
-        "MG404",
-        "MG408",
-        "MG409",
-        "MG410",
-        "MG411",
-        "MG413",
-        "MG414",
-        "MG501",
-        "MG502",
-        "MG504",
-        "MG506",
-        "MG507",
-        "MG509",
-        "MG510",
-        "MG511",
-        "MG512",
-        "MG514",
-        "MG516",
-        "MG601",
-        "MG603",
-        "MG604",
-        "MG607",
-        "MG608",
-        "MG610",
-        "MG614",
-        "MG615",
-        "MG616",
-        "MG620",
-        "MG641",
-        "MG642",
-        "MG643",
-        "MG644",
-        "MG647",
-        "MG648",
-        "MG649",
-        "MG650",
-        "MG713",
-    )
+SHARED = (
+    *(101, 102, 103, 106, 107, 108, 109, 110, 111, 112),
+    *(201, 203, 206, 207, 208, 209, 210, 211, 212, 213, 214, 216, 219, 221, 225, 226, 227),
+    *(302, 305),
+    *(401, 402, 403, 404, 408, 409, 410, 411, 413, 414),
+    *(501, 502, 504, 506, 507, 509, 510, 511, 512, 514, 516),
+    *(601, 603, 604, 607, 608, 610, 614, 615, 616, 620, 641, 642, 643, 644, 647, 648, 649, 650),
+    713,
 )
-"""Codes of Megatron-Core's rules that hold of a recipe."""
+"""Numbers of Megatron-Core's rules that hold of a recipe."""
 FIRST_CORE = (0, 14)
 """Core of the first Bridge."""
 VERSIONS = {"0.15": "0.2", "0.16": "0.3", "0.17": "0.4"}
@@ -112,4 +48,4 @@ def _of_bridge(rule: Rule) -> Rule:
     return replace(told(rule, _tell), since=since, until=VERSIONS[rule.until] if rule.until else "")
 
 
-RULES: tuple[Rule, ...] = (*READING, *OWN, *(_of_bridge(rule) for rule in CORE_RULES if rule.code in SHARED))
+RULES: tuple[Rule, ...] = (*READING, *OWN, *(_of_bridge(rule) for rule in CORE_RULES if int(rule.code[2:]) in SHARED))
