@@ -85,7 +85,10 @@ BROKEN = (
     ("MG102", command(QWEN, "-pp 2", world=16)),
     ("MB102", command("my_own_config", "-pp 2", "-ep 16")),
     ("MB104", command(LLAMA, "model.sequence_parallel=true")),
-    ("MB204", command("llama3_70b_pretrain_config", f"'model.pipeline_model_parallel_layout=Et*20|{'t*20|' * 2}t*20L'")),
+    (
+        "MB204",
+        command("llama3_70b_pretrain_config", f"'model.pipeline_model_parallel_layout=Et*20|{'t*20|' * 2}t*20L'"),
+    ),
     ("MG201", command(LLAMA, "-pp 3", "-cp 1", world=3)),
     ("MG203", command(LLAMA, "-pp 4", "-vp 3")),
     ("MG225", command(LLAMA, "-vp 2")),

@@ -52,7 +52,7 @@ def _dividing(configuration: Configuration, etp: int) -> Iterator[Complaint]:
     remedies = ["model.expert_tensor_parallel_size=1"] if etp > 1 and facts.world % each == 0 else []
     remedies += [f"model.expert_model_parallel_size={fits}"] if fits else []
     product = f"etp {etp} x ep {facts.ep} x pp {facts.pp} = {etp * each}"
-    usual = "taken from tp" if etp > 1 else "at least"
+    usual = "taken from tp" if etp > 1 else "at least 1"
     yield (
         _blamed(configuration, EP, PP, TP),
         (

@@ -102,6 +102,9 @@ UNSAID: Values = {
     "recompute_num_layers": None,
     "recompute_modules": None,
     "rampup_batch_size": None,
+    "ckpt_format": "torch_dist",
+    "optimizer_cpu_offload": False,
+    "use_precision_aware_optimizer": False,
 }
 """What fields are that a recipe does not set (defaults of the configurations in src/megatron/bridge at 067f987)."""
 PLAIN: Values = {
@@ -111,6 +114,7 @@ PLAIN: Values = {
     "add_bias_linear": True,
     "add_qkv_bias": False,
     "qk_layernorm": False,
+    "kv_channels": None,
     "untie_embeddings_and_output_weights": False,
 }
 """The same of a model (GPTModelProvider)."""

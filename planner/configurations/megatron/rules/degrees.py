@@ -47,7 +47,8 @@ def _expert_world(facts: Facts) -> Iterator[Complaint]:
     width = facts.etp * facts.ep * facts.pp
     if not (width and facts.world and (facts.experts or facts.ep > 1)) or facts.world % width == 0:
         return
-    taken = "" if ETP in facts.of else f" ({facts.etp} taken from --tensor-model-parallel-size; write it to be sure)"
+    inherited = facts.value(ETP) is None
+    taken = "" if not inherited else f" ({facts.etp} taken from --tensor-model-parallel-size; write it to be sure)"
     best = [n for n in range(1, min(facts.world, MOST) + 1) if facts.world % (facts.etp * facts.pp * n) == 0]
     remedy = f"with these, expert degrees {', '.join(map(str, best[:8]))} fit" if best else "lower one of them"
     fewest = facts.pp * max(facts.tp * facts.cp, facts.ep * facts.etp)
@@ -61,7 +62,7 @@ def _expert_world(facts: Facts) -> Iterator[Complaint]:
 
 
 def _expert_tensor_unset(facts: Facts) -> Iterator[Complaint]:
-    if facts.ep > 1 and facts.tp > 1 and ETP not in facts.of:
+    if facts.ep > 1 and facts.tp > 1 and facts.value(ETP) is None:
         yield (
             EP,
             (

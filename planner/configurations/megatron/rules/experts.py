@@ -47,7 +47,7 @@ def _grouped(facts: Facts) -> Iterator[Complaint]:
 
 def _bias(facts: Facts) -> Iterator[Complaint]:
     if facts.experts and facts.on("add_bias_linear") and facts.etp > 1:
-        taken = "" if ETP in facts.of else " (taken from the tensor degree)"
+        taken = " (taken from the tensor degree)" if facts.value(ETP) is None else ""
         yield (
             ETP if ETP in facts.of else "num_experts",
             (
