@@ -39,7 +39,7 @@ class Story:
     why: str
     severity: str
     of: tuple[str, ...]
-    """Whose rule it is: ``plan``, or the names of the forms that it holds for, the one whose versions these are first."""
+    """Whose rule it is: ``plan``, or the forms that it holds for, first the one whose versions are told."""
     versions: str = ""
     source: str = ""
     caught: bool = True

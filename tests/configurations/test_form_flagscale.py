@@ -109,8 +109,13 @@ def test_it_means_one_pipeline_of_unlike_stages() -> None:
         "max_position_embeddings": 8192,
         "tie_word_embeddings": False,
         "vocab_size": 128256,
+        "vocab_size_padded": 128256,
         "attention_bias": False,
         "mlp_bias": False,
+        "attention_dropout": 0.1,
+        "hidden_dropout": 0.1,
+        "norm_eps": 1e-05,
+        "rope_theta": 10000,
     }
 
 
@@ -239,12 +244,23 @@ def test_what_no_plan_can_say_is_refused_where_it_stands() -> None:
         FORM.setup(read(changed((MESHES, "hetero_process_meshes: [2, 1, 2, 4, 1, 4, 1, 2, 2, 1]"))))
 
 
+def test_a_model_that_is_none_of_the_known_is_refused() -> None:
+    """SwiGLU with layer norms is no family, and a width may be rounded up as FlagScale does."""
+    with pytest.raises(SpecError, match=r"plan.yaml:\d+: .*LayerNorm, SwiGLU and rope.* no known family"):
+        FORM.setup(read(changed(("normalization: RMSNorm", "normalization: LayerNorm"))))
+    with pytest.raises(SpecError, match="a mixture of experts cannot be planned yet"):
+        FORM.setup(read(changed(("swiglu: true", "swiglu: true\n    num_experts: 8"))))
+    meant = FORM.setup(read(changed(("ffn_hidden_size: 14336", "multiple_of: 1024\n    hidden_dim_multiplier: 1.3"))))
+    assert meant.model is not None
+    assert meant.model["intermediate_size"] == 14336
+
+
 def test_rules_have_codes_of_their_own() -> None:
     """FS and three digits, ascending, each with what a reader needs."""
     found = [rule.code for rule in FORM.rules]
     assert len(set(found)) == len(found)
     for rule in FORM.rules:
-        assert re.fullmatch(r"FS[1-7]\d\d", rule.code)
+        assert re.fullmatch(r"FS[0-7]\d\d", rule.code)
         assert rule.name
         assert rule.summary
         assert rule.why

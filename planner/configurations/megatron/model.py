@@ -14,6 +14,8 @@ SIZES = {
     "max_position_embeddings": "max_position_embeddings",
 }
 """Flags that must be given -> their names in a model file."""
+NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+"""Keys without which a model is not described."""
 
 
 def model(facts: Facts) -> dict[str, Any] | None:
@@ -41,6 +43,12 @@ def model(facts: Facts) -> dict[str, Any] | None:
         **_rotary(facts),
     }
     return {key: value for key, value in found.items() if value is not None}
+
+
+def described(facts: Facts) -> dict[str, Any] | None:
+    """Return the same where it is enough to plan for; None otherwise."""
+    found = model(facts) or {}
+    return found if found.keys() >= {"model_type", *NEEDED} else None
 
 
 def family(facts: Facts) -> str | None:

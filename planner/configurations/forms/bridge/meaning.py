@@ -8,6 +8,8 @@ from planner.configurations.base import Setup
 from planner.configurations.forms.bridge.recipes import PLAIN, UNSAID
 from planner.configurations.forms.bridge.words import in_words
 from planner.configurations.megatron import meaning
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.model import described
 from planner.domain.configuration import Configuration
 
 PRECISIONS = {
@@ -25,8 +27,6 @@ ASKED = {
     "cp": "context_parallel_size",
     "micro_batch_size": "micro_batch_size",
 }
-DESCRIBED = {"model_type", "num_hidden_layers", "hidden_size", "num_attention_heads"}
-"""Keys without which a model is not described."""
 
 
 def setup(configuration: Configuration) -> Setup:
@@ -38,11 +38,12 @@ def setup(configuration: Configuration) -> Setup:
     missing = [name for name, key in ASKED.items() if not configuration.number(key)]
     settings = {key: one for key, one in configuration.settings.items() if one.value is not None}
     usual = {**PLAIN, **UNSAID, "micro_batch_size": 1, **configuration.defaults}
-    found = meaning.setup(replace(configuration, settings=settings, defaults=usual), in_words)
+    filled = replace(configuration, settings=settings, defaults=usual)
+    found = meaning.setup(filled, in_words)
     assumed = [f"{name} is taken as 1, for nothing that is known says it" for name in missing]
     return replace(
         found,
-        model=found.model if found.model and found.model.keys() >= DESCRIBED else None,
+        model=described(Facts(filled)),
         precision=PRECISIONS.get(str(configuration.get("mixed_precision"))),
         assumed=(*assumed, *configuration.notes, *found.assumed),
     )

@@ -8,6 +8,7 @@ from planner.configurations.forms.flagscale.meshes import RULES as MESHES
 from planner.configurations.forms.flagscale.reading import FORM, read, recognises
 from planner.configurations.forms.flagscale.recompute import RULES as RECOMPUTE
 from planner.configurations.forms.flagscale.running import RULES as RUNNING
+from planner.configurations.forms.flagscale.stories import READING
 
 FLAGSCALE = Form(
     name=FORM,
@@ -15,7 +16,7 @@ FLAGSCALE = Form(
     framework="flagscale",
     recognises=recognises,
     read=read,
-    rules=(*MESHES, *LAYERS, *BATCH, *RECOMPUTE, *RUNNING),
+    rules=(*READING, *MESHES, *LAYERS, *BATCH, *RECOMPUTE, *RUNNING),
     setup=setup,
 )
 
