@@ -7,10 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from configurations.megatron_examples import BASE, EXAMPLES, VERSIONS, merged
 from planner.configurations import FORMS
 from planner.configurations.engine import broken, recognise
 from planner.configurations.forms.bridge import BRIDGE as FORM
-from planner.configurations.forms.bridge.keys import KEYS
+from planner.configurations.forms.bridge.keys import INVERTED, KEYS
+from planner.configurations.forms.bridge.rules import SHARED
+from planner.configurations.forms.bridge.words import key_of
+from planner.configurations.forms.megatron import MEGATRON
 from planner.domain.configuration import Configuration, Finding
 from planner.errors import SpecError
 
@@ -229,3 +233,95 @@ def test_rules_have_codes_of_their_own() -> None:
         assert rule.summary
         assert rule.why
         assert rule.source
+
+
+def as_overrides(changes: str) -> str:
+    """Return the command that says to Bridge what an example says to Megatron-LM."""
+    words, _ = merged(BASE, changes)
+    settings = {key: one.value for key, one in MEGATRON.read("\n".join(words), "arguments.txt").settings.items()}
+    each = settings.pop("num_layers_per_virtual_pipeline_stage", None)
+    if each:
+        stages = settings.get("pipeline_model_parallel_size", 1)
+        settings["num_virtual_stages_per_pipeline_rank"] = settings["num_layers"] // stages // each
+    found = []
+    for inner, value in settings.items():
+        key = key_of(inner)
+        said = not value if key in INVERTED else value
+        if "." in key:
+            found.append(f"'{key}={said}'".replace(", ", ",").replace("True", "true").replace("False", "false"))
+    return command("vanilla_gpt_pretrain_config", *found)
+
+
+OTHERWISE = {
+    "MG103": "the reader tells of a 0",
+    "MG506": "experts are whole by default",
+    "MG510": "the recipe's dispatcher is not known",
+    "MG511": "the recipe's dispatcher is not known",
+    "MG512": "the recipe's dispatcher is not known",
+    "MG601": "what the recipe shards is known only in part",
+    "MG603": "what the recipe overlaps is not known",
+    "MG604": "the recipe's optimizer is not known",
+    "MG620": "what Megatron-FSDP shards by default is not known",
+}
+"""Rules whose example for Megatron-LM needs a default of its parser -> why it says nothing here."""
+
+
+@pytest.mark.parametrize("code", [f"MG{number}" for number in SHARED])
+def test_shared_rules_speak_of_overrides(code: str) -> None:
+    """What breaks a rule in a script of Megatron-LM breaks it here, and no message names a flag or an inner name."""
+    version = "0.2" if code in VERSIONS else ""
+    wrong, right = (read(as_overrides(changes), version) for changes in EXAMPLES[code])
+    assert wrong.findings == () or code in OTHERWISE
+    findings = [one for one in broken(FORM, wrong) if one.code == code]
+    assert bool(findings) == (code not in OTHERWISE)
+    assert code not in {one.code for one in broken(FORM, right)}
+    for one in findings:
+        assert one.key in {*wrong.settings["recipe"].name.split(), *(kept.name for kept in wrong.settings.values())}
+        assert "--" not in one.message
+        assert not set(re.findall(r"(?<![\w.])[a-z]+_[a-z]+_[a-z]+", one.message)) - {"mla_up_proj", "gdn_norm_out"}
+
+
+def test_nothing_is_guessed_of_a_recipe_that_is_not_known() -> None:
+    """Of an example with a recipe of one's own no rule says more than with one that is known."""
+    for code in (f"MG{number}" for number in SHARED):
+        known = as_overrides(EXAMPLES[code][0])
+        own = known.replace("vanilla_gpt_pretrain_config", "my_own_config")
+        assert set(found(own)) <= set(found(known)) | {"MB102"}
+
+
+def test_the_recipe_is_blamed_for_what_it_says() -> None:
+    """Its degrees do not fit the ranks, and nothing else is written."""
+    finding = found(command("llama3_70b_pretrain_config"))["MG101"]
+    assert (finding.key, finding.spot.column) == ("--recipe", 44)
+
+
+def test_null_takes_back_what_the_recipe_says() -> None:
+    """Chunks of the recipe beside a layout of one's own."""
+    layout = f"'model.pipeline_model_parallel_layout=Et*20|{'t*20|' * 2}t*20L'"
+    text = command("llama3_70b_pretrain_config", layout, world=32)
+    assert found(text)["MB204"].message == (
+        "the layout has 4 stages, and pp 4 x vpp 5 = 20; write"
+        " model.virtual_pipeline_model_parallel_size=1, or null to take the layout's"
+    )
+    freed = text.replace("\n", " model.virtual_pipeline_model_parallel_size=null\n")
+    assert found(freed) == {}
+    assert FORM.setup(read(freed)).layout.vpp == 1
+
+
+def test_scripts_are_read_as_the_shell_does() -> None:
+    """Variables, arrays, Slurm's ranks, and what stands under a condition, which is left open."""
+    text = (
+        "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\nTP=4\nexport CUDA_DEVICE_MAX_CONNECTIONS=1 TOKEN=secret\n"
+        'MORE=(model.sequence_parallel=true "$@")\nif [ -n "$LONG" ]; then CP=8; fi\n'
+        f'srun python scripts/training/run_recipe.py --recipe {LLAMA} -tp $TP -cp $CP "${{MORE[@]}}" -gb=$((4 * 128))\n'
+    )
+    configuration = read(text)
+    assert configuration.world is not None
+    assert configuration.world.value == 16
+    assert set(configuration.environment) == {"CUDA_DEVICE_MAX_CONNECTIONS"}
+    assert configuration.get("tensor_model_parallel_size") == 4
+    assert configuration.get("global_batch_size") == 512
+    assert configuration.on("sequence_parallel")
+    assert "context_parallel_size" in configuration
+    assert configuration.get("context_parallel_size") is None
+    assert found(text) == {}

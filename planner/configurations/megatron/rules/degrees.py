@@ -47,8 +47,11 @@ def _expert_world(facts: Facts) -> Iterator[Complaint]:
     width = facts.etp * facts.ep * facts.pp
     if not (width and facts.world and (facts.experts or facts.ep > 1)) or facts.world % width == 0:
         return
-    inherited = facts.value(ETP) is None
-    taken = "" if not inherited else f" ({facts.etp} taken from --tensor-model-parallel-size; write it to be sure)"
+    taken = (
+        ""
+        if facts.value(ETP) is not None
+        else f" ({facts.etp} taken from --tensor-model-parallel-size; write it to be sure)"
+    )
     best = [n for n in range(1, min(facts.world, MOST) + 1) if facts.world % (facts.etp * facts.pp * n) == 0]
     remedy = f"with these, expert degrees {', '.join(map(str, best[:8]))} fit" if best else "lower one of them"
     fewest = facts.pp * max(facts.tp * facts.cp, facts.ep * facts.etp)

@@ -117,7 +117,7 @@ OPTIMIZER_RULES = (
         "precision-aware => distributed optimizer",
         _aware,
         "The optimizer's configuration asserts it.",
-        needs=(*NEEDS, AWARE),
+        needs=(DIST, TORCH, FSDP, AWARE),
         source=OPTIMIZER,
     ),
     rule(
