@@ -2,6 +2,7 @@
 
 from planner.configurations.base import Rule
 from planner.configurations.megatron.rules.batch import BATCH
+from planner.configurations.megatron.rules.context import CONTEXT
 from planner.configurations.megatron.rules.degrees import DEGREES
 from planner.configurations.megatron.rules.dispatch import DISPATCH
 from planner.configurations.megatron.rules.environment import ENVIRONMENT
@@ -18,6 +19,7 @@ from planner.configurations.megatron.rules.sharding import SHARDING
 
 CORE_RULES: tuple[Rule, ...] = (
     *DEGREES,
+    *CONTEXT,
     *LAYERS,
     *LAYOUT_RULES,
     *SCHEDULE,
