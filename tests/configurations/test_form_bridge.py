@@ -217,6 +217,12 @@ def test_rules_never_fail_on_nonsense(nonsense: str) -> None:
         broken(FORM, read(command(LLAMA, f"{key}={nonsense}")))
 
 
+def test_a_quoted_layout_before_a_pipe_is_whole() -> None:
+    """Only one that the shell has cut at its | is told of."""
+    text = command(LLAMA, "-pp 2 -cp 1", "'model.pipeline_model_parallel_layout=Et*16|t*16L' 2>&1 | tee log")
+    assert {one.code for one in broken(FORM, read(text)) if one.severity == "error"} == set()
+
+
 def test_a_list_without_overrides_is_refused() -> None:
     """With what should stand there."""
     with pytest.raises(SpecError, match="has no override"):

@@ -45,5 +45,5 @@ def setup(configuration: Configuration) -> Setup:
         found,
         model=described(Facts(filled)),
         precision=PRECISIONS.get(str(configuration.get("mixed_precision"))),
-        assumed=(*assumed, *configuration.notes, *found.assumed),
+        assumed=(*assumed, *found.assumed),
     )

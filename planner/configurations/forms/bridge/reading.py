@@ -71,7 +71,7 @@ def _running(commands: Sequence[Command]) -> list[tuple[Command, int]]:
 
 def _unquoted(reading: Reading, last: Text) -> None:
     """Tell that a layout lost its second half to a pipe of the shell."""
-    if last.chars.startswith(f"{LAYOUT}="):
+    if last.chars.startswith(f"{LAYOUT}=") and "|" not in last.chars:
         message = "the | of the layout ends the command here, for it is not quoted; write the layout in single quotes"
         reading.find(UNQUOTED, ERROR, last.spot, LAYOUT, message)
 

@@ -105,7 +105,7 @@ def _prepared(script: Script) -> Command:
 def _unquoted(reading: Reading) -> None:
     """Tell that a layout lost its second half to a pipe of the shell."""
     setting = reading.settings.get("pipeline_model_parallel_layout")
-    if setting is None:
+    if setting is None or "|" in str(setting.value):
         return
     spot = (setting.spot.line, setting.spot.column)
     last = max((one.spot.line, one.spot.column) for one in reading.settings.values())

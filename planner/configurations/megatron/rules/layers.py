@@ -175,7 +175,9 @@ LAYERS = (
         "Every stage divides into its chunks",
         "layers of every stage % chunks = 0",
         _stages_divide,
-        "With unlike first and last stages each of them has to divide, not only the middle ones.",
+        "With unlike first and last stages each of them has to divide, not only the middle ones. A published recipe of"
+        " 40 layers on 2 stages had 12 chunks, copied from a model of 48 layers, and died before the first step"
+        " (NVIDIA-NeMo/Megatron-Bridge pull request 5893).",
         needs=(*SPLITS, *HYBRID),
         source=CONFIG,
     ),
