@@ -15,7 +15,7 @@ def parsed(configuration: Configuration) -> Configuration:
     """
     settings: dict[str, Setting] = {}
     for key, setting in configuration.settings.items():
-        flag = flags().get("--" + key.replace("_", "-"))
+        flag = flags().get(flag_of(key))
         if flag is None:
             settings[key] = setting
         elif flag.kind == VALUE:
@@ -28,6 +28,11 @@ def parsed(configuration: Configuration) -> Configuration:
     if width and "ffn_hidden_size" not in settings:
         settings["ffn_hidden_size"] = replace(settings["multiple_of"], value=width)
     return found
+
+
+def flag_of(key: str) -> str:
+    """Return the flag that the runner makes of a key."""
+    return "--" + key.replace("_", "-")
 
 
 def _width(configuration: Configuration) -> int:
