@@ -133,7 +133,7 @@ def world(words: Sequence[Text], given: Allocation, script: Script, name: str) -
     return Setting(name="world size", value=found[0], spot=Spot(name, *found[1]))
 
 
-def settings(variables: Mapping[str, Text], name: str) -> dict[str, Setting]:
+def environment(variables: Mapping[str, Text], name: str) -> dict[str, Setting]:
     """Return those variables that matter to how a run goes and are known, as settings of the file `name`."""
     found = {key: text for key, text in variables.items() if VARIABLES.match(key) and text.is_known}
     return {key: Setting(name=key, value=text.chars, spot=Spot(name, *text.spot)) for key, text in found.items()}

@@ -46,7 +46,7 @@ def read(text: str, name: str) -> Configuration:
     read_words(command.words[begin:], reading)
     if command.piped:
         _unquoted(reading, command.words[-1])
-    environment = launch.settings(script.environment(command), name)
+    environment = launch.environment(script.environment(command), name)
     return _configuration(reading, environment, launch.world(command.words[:begin], given, script, name))
 
 

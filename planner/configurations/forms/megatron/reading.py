@@ -85,7 +85,7 @@ def _from_script(text: str, name: str) -> Configuration:
     if command.piped:
         _unquoted(reading)
     reading.notes += script.notes if begin else (*script.notes, "the script starts nothing; its arguments are read")
-    environment = launch.settings(script.environment(command), name)
+    environment = launch.environment(script.environment(command), name)
     return _configuration(reading, environment, launch.world(command.words[:begin], given, script, name))
 
 
@@ -152,7 +152,7 @@ def _from_document(document: Document) -> Configuration:
         str(key): Text.made(_word(item), (_line(document, ("ENV_VARS", key)), 1))
         for key, item in (named.items() if isinstance(named, dict) else ())
     }
-    return _configuration(reading, launch.settings(variables, document.origin))
+    return _configuration(reading, launch.environment(variables, document.origin))
 
 
 def _pair(document: Document, path: tuple[str | int, ...], item: Any) -> Iterable[Text]:
