@@ -8,7 +8,6 @@ from planner.configurations.base import Complaint, Rule
 from planner.configurations.megatron.facts import Facts
 from planner.domain.configuration import WARNING, Configuration
 
-CONFIG = "NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/training/config.py at 067f987 (2026-08-22)"
 RUNNER = "NVIDIA-NeMo/Megatron-Bridge, scripts/training/run_recipe.py and recipe_runner.py at 067f987 (2026-08-22)"
 CORE = "NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py, core 0.19.2"
 TP, PP, EP, ETP = (

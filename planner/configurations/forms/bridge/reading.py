@@ -111,6 +111,3 @@ def _configuration(
         findings=tuple(reading.findings),
         notes=tuple(dict.fromkeys(reading.notes)),
     )
-
-
-__all__ = ["FORM", "read", "recognises"]
