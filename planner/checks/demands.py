@@ -46,9 +46,7 @@ def _values(constraint: Constraint, plan: Plan) -> Iterator[int | str]:
         "micro_batch": (pipeline.micro_batch for pipeline in pipelines),
         "schedule": (pipeline.schedule for pipeline in pipelines),
         "devices": (plan.num_devices,),
-        "cp_comm_type": (
-            stage.strategy.cp_comm_type for stage in plan.all_stages if stage.strategy.degree("cp") > 1
-        ),
+        "cp_comm_type": (stage.strategy.cp_comm_type for stage in plan.all_stages if stage.strategy.degree("cp") > 1),
         "recompute": (policy for stage in plan.all_stages for policy in _policies(stage)),
     }
     if subject in whole:

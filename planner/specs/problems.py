@@ -57,8 +57,8 @@ def is_slip(word: str, right: str, known: Iterable[str] = ()) -> bool:
     """Return whether `word` is surely `right` with a slip of the pen, and no name of somebody's own.
 
     All parts between hyphens, underscores and dots are the same but one, which has one letter too many, too few, other
-    or changed with its neighbour (two where it is long), and is no part of one of the `known` words: ``--patch-size`` is
-    no slip of ``--batch-size`` where ``--patch-dim`` is known.
+    or changed with its neighbour (two where it is long), and is no part of one of the `known` words: ``--patch-size``
+    is no slip of ``--batch-size`` where ``--patch-dim`` is known.
     """
     if len(word) > LONGEST_WORD:
         return False

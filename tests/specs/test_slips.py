@@ -6,7 +6,14 @@ import pytest
 
 from planner.specs.problems import is_slip, near_words
 
-KNOWN = ("--batch-size", "--patch-dim", "--overlap-param-gather", "--lr-warmup-iters", "--train-data-path", "zero_stage")
+KNOWN = (
+    "--batch-size",
+    "--patch-dim",
+    "--overlap-param-gather",
+    "--lr-warmup-iters",
+    "--train-data-path",
+    "zero_stage",
+)
 
 
 @pytest.mark.parametrize(

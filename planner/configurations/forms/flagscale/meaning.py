@@ -6,12 +6,15 @@ from itertools import zip_longest
 from math import gcd
 
 from planner.configurations.base import Setup
+from planner.configurations.forms.flagscale.arguments import parsed
 from planner.configurations.forms.flagscale.layers import split
 from planner.configurations.forms.flagscale.meshes import TYPES, Mesh, hetero, meshes
 from planner.configurations.forms.flagscale.recompute import COUNT, GRANULARITY, stages
-from planner.configurations.megatron_model import hugging_face, precision
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.meaning import precision
+from planner.configurations.megatron.model import described, unplannable
 from planner.domain.configuration import Configuration
-from planner.errors import SpecError
+from planner.errors import Problem, SpecError
 from planner.specs.layout import Layout
 
 
@@ -22,8 +25,16 @@ def setup(configuration: Configuration) -> Setup:
     micro-batches of d_0 b / g samples that stage i divides over d_i / g copies.
 
     Raises:
-        SpecError: it has context or expert degrees in its meshes, or recompute that changes within a step.
+        SpecError: it has context or expert degrees in its meshes, recompute that changes within a step, or a model that
+            no plan can be made for.
     """
+    facts = Facts(parsed(configuration))
+    problems = [
+        Problem(str(configuration.spot(key)), f"{words} cannot be planned yet; only the rules were checked")
+        for key, words in unplannable(facts)
+    ]
+    if problems:
+        raise SpecError(problems)
     found = meshes(configuration) if hetero(configuration) else ()
     layout = _hetero(configuration, found) if found else _plain(configuration)
     world = configuration.world.value if configuration.world else None
@@ -31,8 +42,8 @@ def setup(configuration: Configuration) -> Setup:
     return Setup(
         layout=layout,
         world=sum(mesh.ranks for mesh in found) or world,
-        model=hugging_face(configuration),
-        precision=precision(configuration),
+        model=described(facts),
+        precision=precision(facts),
         assumed=tuple(assumed),
     )
 
@@ -57,7 +68,7 @@ def _hetero(configuration: Configuration, found: tuple[Mesh, ...]) -> Layout:
         dp=replicas,
         zero=int(configuration.on("use_distributed_optimizer")),
         sp=configuration.on("sequence_parallel"),
-        mbs=configuration.number("micro_batch_size", 1) * found[0].dp // replicas,
+        mbs=_size(configuration, "micro_batch_size") * found[0].dp // replicas,
         gbs=configuration.number("global_batch_size") or None,
         seq=configuration.number("seq_length") or None,
         recompute=_policy(configuration),
@@ -76,21 +87,19 @@ def _plain(configuration: Configuration) -> Layout:
     """Return what degrees of Megatron alone say."""
     world = configuration.world.value if configuration.world else 0
     tp, pp, cp = (
-        configuration.number(f"{axis}_parallel_size", 1) for axis in ("tensor_model", "pipeline_model", "context")
+        _size(configuration, f"{axis}_parallel_size") for axis in ("tensor_model", "pipeline_model", "context")
     )
     chunk, layers = configuration.number("num_layers_per_virtual_pipeline_stage"), configuration.number("num_layers")
     return Layout(
         tp=tp,
         pp=pp,
-        vpp=layers // pp // chunk
-        if chunk and layers
-        else configuration.number("num_virtual_stages_per_pipeline_rank", 1),
+        vpp=layers // pp // chunk if chunk and layers else _size(configuration, "num_virtual_stages_per_pipeline_rank"),
         dp=world // (tp * pp * cp) or None,
         cp=cp,
-        ep=configuration.number("expert_model_parallel_size", 1),
+        ep=_size(configuration, "expert_model_parallel_size"),
         zero=int(configuration.on("use_distributed_optimizer")),
         sp=configuration.on("sequence_parallel"),
-        mbs=configuration.number("micro_batch_size", 1),
+        mbs=_size(configuration, "micro_batch_size"),
         gbs=configuration.number("global_batch_size") or None,
         seq=configuration.number("seq_length") or None,
         recompute=_policy(configuration),
@@ -98,6 +107,11 @@ def _plain(configuration: Configuration) -> Layout:
         recompute_layers=_uniform(configuration),
         stage_recompute=_by_stage(configuration),
     )
+
+
+def _size(configuration: Configuration, key: str) -> int:
+    """Return a size of at least 1, which is also taken where none is written, or none that can be."""
+    return max(1, configuration.number(key, 1))
 
 
 def _policy(configuration: Configuration) -> str:

@@ -42,8 +42,6 @@ NUMBERS = (
     "vocab_size",
 )
 """Arguments that are whole numbers."""
-MAYBE_NONE = ("recompute_num_layers", "num_experts", "mtp_num_layers")
-"""Those of them that may be 0."""
 LISTS = ("hetero_process_meshes", "hetero_pipeline_layer_split", "expert_tensor_parallel_size_per_process_mesh")
 """Arguments that are lists of whole numbers."""
 OTHERS = (
@@ -169,11 +167,10 @@ def _judged(key: str, setting: Setting, before: Setting | None) -> Iterator[Find
     if key not in (*KNOWN, *NO_SLIPS) and near:
         yield found(UNKNOWN, WARNING, f"{key} is no argument that is known; did you mean {near[0]}?")
     value = setting.value
-    least = int(key not in MAYBE_NONE)
     if _left_open(value):
         return
-    if key in NUMBERS and not (_whole(value) and value >= least):
-        message = f"{key} should be a whole number from {least} to {MOST:,}, not {str(value)[:40]!r}"
+    if key in NUMBERS and not _whole(value):
+        message = f"{key} should be a whole number up to {MOST:,}, not {str(value)[:40]!r}"
         yield found(BAD_VALUE, ERROR, message)
     if key in LISTS and not (isinstance(value, list) and all(map(_whole, value))):
         yield found(BAD_VALUE, ERROR, f"{key} should be a list of whole numbers; write {key}: [2, 1, 1, 4, 1]")

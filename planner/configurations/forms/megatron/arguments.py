@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planner.configurations.forms.megatron.flags import FALSE, VALUE, Flag, flags
+from planner.configurations.megatron.flags import FALSE, VALUE, Flag, flags
 from planner.configurations.shell import MAYBE, Text
 from planner.domain.configuration import ERROR, WARNING, Finding, Setting, Spot
 from planner.specs.problems import is_slip, near_words
@@ -85,9 +85,7 @@ class Reading:
                 " extra_args_provider, the parser stops with `unrecognized arguments`"
             )
             where = Spot(self.origin, *self.own[some[0]])
-            found.append(
-                Finding(code=UNKNOWN_FLAG, severity=WARNING, spot=where, key=some[0], message=message)
-            )
+            found.append(Finding(code=UNKNOWN_FLAG, severity=WARNING, spot=where, key=some[0], message=message))
         return tuple(found)
 
     def leave_open(self, dest: str, name: str, spot: tuple[int, int], reason: str) -> None:
