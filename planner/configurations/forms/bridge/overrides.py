@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from planner.configurations.forms.bridge.keys import COUNTS, INVERTED, KEYS, OPTIONS, SECTIONS, SEQUENCE, flag_of
+from planner.configurations.secrets import public
 from planner.configurations.shell import MAYBE, UNKNOWN, Text
 from planner.domain.configuration import ERROR, WARNING, Finding, Setting, Spot
 from planner.loader import scalar
@@ -107,7 +108,8 @@ def _override(key: str, text: str, word: Text, reading: Reading) -> None:
     value = _keep(key, key, maybe + text, word, reading, word.spot)
     if before is not None and before.value != value and key not in reading.opened:
         place = "an option" if key in reading.options else "another override"
-        message = f"{key} is {before.value} at {before.spot} by {place}, and {value} here, which counts; keep only one"
+        was, now = public(key, before.value), public(key, value)
+        message = f"{key} is {was} at {before.spot} by {place}, and {now} here, which counts; keep only one"
         reading.find(REPEATED, WARNING, word.spot, key, message)
     reading.options.discard(key)
 

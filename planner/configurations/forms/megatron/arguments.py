@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.configurations.megatron.flags import FALSE, VALUE, Flag, flags
+from planner.configurations.secrets import public
 from planner.configurations.shell import MAYBE, Text
 from planner.domain.configuration import ERROR, WARNING, Finding, Setting, Spot
 from planner.specs.problems import is_slip, near_words
@@ -29,8 +30,6 @@ RENAMED = {
     "--use-legacy-models": "remove it, only core models are left",
 }
 """Flags of versions before core 0.19 -> what to do."""
-_SECRET = re.compile("key|token-|secret|password|credential|api|url")
-"""Names of flags whose values are not shown."""
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 NEAR = 0.84
 """[-] likeness from which an unknown flag reminds of a known one."""
@@ -209,18 +208,11 @@ def _set(flag: Flag, name: str, word: Text, values: list[Text], reading: Reading
     before = reading.settings.get(flag.dest)
     if before and before.value is not None and before.value != value and not trouble:
         message = (
-            f"{name} is {_shown(name, value)} here, and {before.name} is {_shown(name, before.value)} at {before.spot};"
+            f"{name} is {public(name, value)} here, and {before.name} is {public(name, before.value)} at {before.spot};"
             " the last one counts, so keep only one"
         )
         reading.find(REPEATED, WARNING, word.spot, name, message)
     reading.settings[flag.dest] = Setting(name=name, value=value, spot=Spot(reading.origin, *word.spot))
-
-
-def _shown(name: str, value: Any) -> str:
-    """Return a value for a message, unless it may be secret."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "another" if _SECRET.search(name) else str(value)[:40]
 
 
 def _value(flag: Flag, name: str, words: list[str]) -> tuple[Any, str]:
