@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -40,16 +42,25 @@ def nodes_of(placed: Placement, target: str) -> tuple[Node, ...]:
     torn = [node for node in found if not node.is_run]
     if torn:
         raise CannotExpress(target, [_why(node) for node in torn[:SHOWN]])
+    hosts = [_host(node.node) for node in found]
+    if twice := next((name for name, number in Counter(hosts).items() if number > 1), None):
+        reason = f"two nodes would be called {twice}; give their groups names that differ by more than blanks"
+        raise CannotExpress(target, [reason])
     return tuple(
         Node(
-            name=node.node,
+            name=host,
             group=node.ranks[0].group,
             device=node.ranks[0].device,
             first_rank=node.ranks[0].rank,
             devices=tuple(rank.device_index for rank in node.ranks),
         )
-        for node in found
+        for node, host in zip(found, hosts, strict=True)
     )
+
+
+def _host(name: str) -> str:
+    """Return the name of a node as hostfiles and scripts have it: one word on one line."""
+    return re.sub(r"[\s\x00-\x1f\x7f]+", "-", name)
 
 
 def _why(node: Slots) -> str:

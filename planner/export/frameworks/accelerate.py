@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.errors import CannotExpress
 from planner.export.base import Exporter, Node, Part, Program
+from planner.export.machines import in_comment
 from planner.export.nodes import nodes_in_order
 from planner.loader import dump_yaml
 from planner.specs.plan import PlanFile
@@ -161,7 +162,7 @@ def _word(value: Any) -> str:
 def _script(file: PlanFile) -> str:
     """Return a script that starts one machine: its number is the argument."""
     nodes = _nodes(file)
-    order = ", ".join(f"{number} {node.name}" for number, node in enumerate(nodes))
+    order = in_comment(", ".join(f"{number} {node.name}" for number, node in enumerate(nodes)))
     return "\n".join(
         (
             "#!/bin/sh",
