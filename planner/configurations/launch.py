@@ -113,12 +113,16 @@ def _options(words: Sequence[Text]) -> Iterable[tuple[str, tuple[int, tuple[int,
 def world(words: Sequence[Text], given: Allocation, script: Script, name: str) -> Setting | None:
     """Return the number of ranks, by the launcher, by Slurm or by the script's own variable.
 
+    It is not told where ``torchrun`` gets the number of nodes from the environment, and one is only the default.
+
     Args:
         words: of the command up to the program.
         given: what Slurm allocates.
         script: in which the command stands.
         name: of its file.
     """
+    if _has_open_nodes(words, script):
+        return None
     found = ranks(words, given)
     if found is None:
         outer = (ranks(command.words, given) for command in script.commands if command.words[0].chars == "srun")
@@ -131,6 +135,15 @@ def world(words: Sequence[Text], given: Allocation, script: Script, name: str) -
     if found is None or found[0] < 1:
         return None
     return Setting(name="world size", value=found[0], spot=Spot(name, *found[1]))
+
+
+def _has_open_nodes(words: Sequence[Text], script: Script) -> bool:
+    """Return whether the number of nodes is a default of 1, as in ``--nnodes ${NNODES:-1}``."""
+    for word, after in zip_longest(words, words[1:], fillvalue=Text()):
+        if word.chars.partition("=")[0] == "--nnodes":
+            value = word[len("--nnodes=") :] if "=" in word.chars else after
+            return value.chars == "1" and value.spot in script.variables.ones
+    return False
 
 
 def environment(variables: Mapping[str, Text], name: str) -> dict[str, Setting]:

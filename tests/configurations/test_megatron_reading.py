@@ -131,6 +131,18 @@ def test_ranks(launch: str, ranks: int | None) -> None:
     assert (found.value if found else None) == ranks
 
 
+@pytest.mark.parametrize(
+    ("nodes", "ranks"),
+    [("${NNODES:-1}", None), ('${NNODES:-"1"}', None), ("${NNODES:-2}", 16), ("1", 8)],
+)
+def test_nodes_that_the_environment_counts(nodes: str, ranks: int | None) -> None:
+    """A default of one node is what the script was tried with, not where it runs (train_mixtral_8x7b_distributed)."""
+    head = f"NNODES={nodes}\nWORLD_SIZE=$((8*$NNODES))\n"
+    for launch in ("--nnodes $NNODES", "--nnodes=$NNODES"):
+        found = read(f"{head}torchrun {launch} --nproc-per-node 8 pretrain_gpt.py {SIZES}\n", "run.sh").world
+        assert (found.value if found else None) == ranks
+
+
 def test_ranks_of_slurm() -> None:
     """Tasks a node on all nodes, where srun starts Python itself; else the script's own WORLD_SIZE."""
     head = "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n"

@@ -25,6 +25,8 @@ class Variables:
     arrays: dict[str, list[Text]] = field(default_factory=dict)
     defaulted: list[str] = field(default_factory=list)
     """Names whose ``${NAME:-default}`` was taken."""
+    ones: set[tuple[int, int]] = field(default_factory=set)
+    """(line, column) of defaults that were taken and are 1: of what the environment counts, the least there can be."""
     reasons: dict[tuple[int, int], str] = field(default_factory=dict)
     """(line, column) of a piece that is unknown -> why."""
 
@@ -114,6 +116,8 @@ def _default(name: str, text: Text, match: re.Match[str], variables: Variables) 
     inner = text[match.start("default") : match.end("default")]
     words = [token for token in tokens(inner) if isinstance(token, Word)]
     found = Text.joined(_between([single(word, variables) for word in words], Text(" ", (text.spot,))))
+    if found.chars == "1":
+        variables.ones.add(found.spot)
     if match["how"].endswith("="):
         variables.values[name] = found
     return found
