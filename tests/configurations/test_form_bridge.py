@@ -331,3 +331,10 @@ def test_scripts_are_read_as_the_shell_does() -> None:
     assert "context_parallel_size" in configuration
     assert configuration.get("context_parallel_size") is None
     assert found(text) == {}
+
+
+def test_overrides_of_nemo_are_not_of_bridge() -> None:
+    """The predecessor has some of the same keys, and sections of its own."""
+    bridge = "model.tensor_model_parallel_size=2 model.pipeline_model_parallel_size=2"
+    assert recognise(FORMS, f"{bridge} train.micro_batch_size=1", "overrides") is FORM
+    assert recognise(FORMS, f"python x.py trainer.devices=8 {bridge} model.micro_batch_size=1", "nemo.sh") is None

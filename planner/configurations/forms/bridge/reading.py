@@ -18,6 +18,8 @@ FORM = "megatron-bridge"
 UNQUOTED = "MB004"
 PROGRAM = "run_recipe.py"
 LAYOUT = "model.pipeline_model_parallel_layout"
+_NEMO = re.compile(r"\b(trainer|exp_manager)\.\w+=")
+"""Overrides of NeMo, the predecessor, whose sections are others."""
 _OWN = re.compile(r"(?<![\w.])(model|train|ddp|dataset|dist|comm_overlap)\.[a-z_0-9]+=")
 
 
@@ -25,7 +27,7 @@ def recognises(text: str, name: str) -> bool:
     """Return whether a text runs a recipe, or is a list of overrides."""
     if name.endswith((".py", ".yaml", ".yml", ".json", ".toml")):
         return False
-    return bool(re.search(r"\brun_recipe\.py\b", text)) or len(_OWN.findall(text)) > 1
+    return bool(re.search(r"\brun_recipe\.py\b", text)) or (len(_OWN.findall(text)) > 1 and not _NEMO.search(text))
 
 
 def read(text: str, name: str) -> Configuration:
