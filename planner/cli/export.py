@@ -76,7 +76,7 @@ def _write_folder(found: tuple[Part, ...], output: str) -> None:
     from planner.specs.files import write_whole
 
     try:
-        Path(output).mkdir(parents=True, exist_ok=True)
+        Path(output).mkdir(exist_ok=True)
     except OSError as error:
         raise SpecError.of(output, f"cannot be made a folder ({error.strerror}); choose another path") from None
     for part in found:

@@ -22,6 +22,7 @@ def verdict_text(
     source: str,
     problems: Sequence[Problem],
     warnings: Sequence[Problem],
+    remarks: Sequence[Problem],
     notes: Sequence[str],
     file: PlanFile | None,
     prediction: Prediction | None,
@@ -37,7 +38,8 @@ def verdict_text(
         summary += [against_best(file, prediction, best)] if best else []
         more += warning_lines(prediction, width - 2)
     more += repair_lines(repairs, width - 2) if repairs else []
-    return check_text(source, problems, notes, summary, width, warnings=warnings, more=more)
+    said = [*(f"{one}{f' [{one.code}]' * bool(one.code)}" for one in remarks), *notes]
+    return check_text(source, problems, said, summary, width, warnings=warnings, more=more)
 
 
 def against_best(file: PlanFile, prediction: Prediction, best: Outcome) -> str:
