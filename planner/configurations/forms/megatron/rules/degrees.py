@@ -98,12 +98,17 @@ def _order(facts: Facts) -> Iterator[Complaint]:
         return
     width = facts.etp * facts.ep * facts.pp
     experts = facts.world // width if facts.world % width == 0 else 0
-    if facts.experts and experts and experts != facts.dp:
+    if experts and experts != facts.dp:
+        remedy = (
+            "choose expert degrees with expert tensor x expert = tensor x context"
+            if facts.experts
+            else f"write --expert-tensor-parallel-size {facts.tp * facts.cp}, which a dense model has no other use for"
+        )
         yield (
             "use_tp_pp_dp_mapping",
             (
                 f"--use-tp-pp-dp-mapping needs as many replicas of experts ({experts}) as of everything else"
-                f" ({facts.dp}); leave it out, or choose expert degrees with expert tensor x expert = tensor x context"
+                f" ({facts.dp}), of dense models too; leave it out, or {remedy}"
             ),
         )
 

@@ -1,0 +1,94 @@
+"""Megatron-LM takes what is written for it, makes the plan of it, and refuses just what our rules say that it refuses."""
+
+# ruff: noqa: S311 (problems are drawn, not secrets)
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from frameworks import megatron_plans
+from frameworks.asking import Validator
+from planner.domain.plan import Plan
+from planner.export.frameworks.megatron import MEGATRON
+from planner.placement import Rank, place
+from planner.specs.plan import PlanFile
+
+pytestmark = pytest.mark.frameworks
+
+SEEDS = 320
+LEAST = 45
+"""Legal plans that 80 seeds must give."""
+CORE = ["core_attn"]
+"""What is recomputed selectively; Megatron's default, whatever the granularity."""
+
+
+def asked_ranks(seed: int, file: PlanFile) -> list[int]:
+    """Return the ranks whose groups are compared: the first, the last, and one between them."""
+    last = file.plan.num_devices - 1
+    return sorted({0, random.Random(seed).randint(0, last), last})
+
+
+def groups_of(rank: Rank, ranks: tuple[Rank, ...]) -> dict[str, list[int]]:
+    """Return the ranks that work with `rank` by our table, by kind of parallelism."""
+
+    def alike(*axes: str) -> list[int]:
+        return [one.rank for one in ranks if all(getattr(one, axis) == getattr(rank, axis) for axis in axes)]
+
+    return {
+        "tp": alike("replica", "stage", "cp_rank"),
+        "cp": alike("replica", "stage", "tp_rank"),
+        "dp": alike("stage", "tp_rank", "cp_rank"),
+        "dp_cp": alike("stage", "tp_rank"),
+        "pp": alike("replica", "tp_rank", "cp_rank"),
+    }
+
+
+def recompute_of(plan: Plan) -> list[object]:
+    """Return what Megatron's configuration of a layer must hold of recompute."""
+    first = plan.stages[0]
+    if all(stage.num_recomputed == stage.num_layers for stage in plan.stages):
+        return ["full", "uniform", 1, CORE]
+    if first.num_recomputed:
+        return ["full", "block", first.num_recomputed // plan.virtual_stages, CORE]
+    return ["selective" if first.recompute == "selective" else None, None, None, CORE]
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 80))
+def test_megatron_takes_what_is_written_for_it(validator: Callable[[str], Validator], first: int) -> None:
+    """And makes of it what the plan and the rank table say."""
+    megatron = validator("megatron")
+    taken = 0
+    for seed, file in megatron_plans.plans(range(first, first + 80)):
+        plan, strategy = file.plan, file.plan.stages[0].strategy
+        assert MEGATRON.program is not None
+        program = MEGATRON.program(file)
+        asked = asked_ranks(seed, file)
+        answer = megatron.ask(
+            argv=program.command[1:],
+            world=plan.num_devices,
+            env=dict(program.environment),
+            capability=megatron_plans.capability(file),
+            ranks=asked,
+        )
+        assert answer.accepted, (seed, answer.message)
+        facts = answer.facts
+        degrees = {"tp": strategy.degree("tp"), "cp": strategy.degree("cp"), "pp": plan.num_stages}
+        degrees |= {"dp": plan.num_replicas, "ep": 1}
+        assert {key: facts[key] for key in degrees} == degrees, seed
+        assert facts["vpp"] == (plan.virtual_stages if plan.virtual_stages > 1 else None), seed
+        assert facts["microbatches"] == plan.num_microbatches, seed
+        assert facts["global_batch_size"] == plan.global_batch, seed
+        assert facts["sequence_parallel"] == strategy.sequence_parallel, seed
+        assert facts["recompute"] == recompute_of(plan), seed
+        layers = [[chunk["layers"] for chunk in stage] for stage in facts["stages"]]
+        assert layers == [list(stage.chunk_sizes) for stage in plan.stages], seed
+        ranks = place(plan, file.cluster, file.model, file.job).ranks
+        for number in asked:
+            wanted = groups_of(ranks[number], ranks)
+            found = facts["groups"][str(number)]
+            assert {kind: found[kind] for kind in wanted} == wanted, (seed, number)
+        taken += 1
+    assert taken >= LEAST
