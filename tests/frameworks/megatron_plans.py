@@ -67,7 +67,7 @@ def drawn(seed: int) -> PlanFile:
     return PlanFile(
         plan=plan,
         cluster=cluster,
-        model=_model(draw, layers),
+        model=_model(draw, layers, plan.stages[0].strategy.degree("tp")),
         job=replace(builders.job(plan.global_batch, precision=precision), sequence=draw.choice((512, 1024, 4096))),
         certificate=None,
         figures=None,
@@ -151,7 +151,7 @@ def _group(name: str, device: str, count: int, draw: random.Random) -> DeviceGro
     return replace(builders.group(name, nodes=count // per_node, per_node=per_node), device=catalog.device(device))
 
 
-def _model(draw: random.Random, layers: int) -> Model:
+def _model(draw: random.Random, layers: int, tensor: int) -> Model:
     family = draw.choice(("llama", "gpt2", "qwen2", "qwen3", "mistral"))
     head = draw.choice((64, 128))
     record: dict[str, object] = {
@@ -167,6 +167,9 @@ def _model(draw: random.Random, layers: int) -> Model:
         "max_position_embeddings": draw.choice((2048, 4096, 131072)),
         "tie_word_embeddings": draw.random() < 0.5,
     }
+    if draw.random() < 0.5:
+        rows = draw.choice((128, 512)) * tensor
+        record["vocab_size_padded"] = -(-int(str(record["vocab_size"])) // rows) * rows
     if family == "mistral" and draw.random() < 0.5:
         record["sliding_window"] = 1024
     if family == "llama" and draw.random() < 0.5:

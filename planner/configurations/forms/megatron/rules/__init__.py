@@ -6,6 +6,7 @@ from planner.configurations.forms.megatron.rules.degrees import DEGREES
 from planner.configurations.forms.megatron.rules.dispatch import DISPATCH
 from planner.configurations.forms.megatron.rules.environment import ENVIRONMENT
 from planner.configurations.forms.megatron.rules.experts import EXPERTS
+from planner.configurations.forms.megatron.rules.kernels import KERNELS
 from planner.configurations.forms.megatron.rules.layers import LAYERS
 from planner.configurations.forms.megatron.rules.layout import LAYOUT_RULES
 from planner.configurations.forms.megatron.rules.optimizer import OPTIMIZER_RULES
@@ -33,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     *RECOMPUTE,
     *ENVIRONMENT,
     *PRECISION,
+    *KERNELS,
 )
 
 __all__ = ["RULES"]
