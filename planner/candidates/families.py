@@ -96,6 +96,8 @@ def find_families(
                     continue
                 if not _context_allowed(zero.stage, possible, choices, target, pipelined=pipelined):
                     continue
+                if shared and not _tensor_allowed(zero.stage, possible, choices, target):
+                    continue
                 alone = not pipelined or shares.num_microbatches == 1
                 uneven = bool(shares.short_replicas) or len(_splits(possible, choices)) > 1
                 if _needless(schedule, schedules[0], alone=alone, pipelined=pipelined, uneven=uneven):
@@ -210,6 +212,14 @@ def _context_allowed(
         return True
     kinds = target.can.cp_comm_types_pipeline if pipelined else target.can.cp_comm_types
     return stage in target.can.cp_zero_stages and all(kind in kinds for _, kind in used)
+
+
+def _tensor_allowed(
+    stage: int, restriction: Restriction, choices: tuple[Choice, ...], target: Framework | None
+) -> bool:
+    """Tell whether the target has the ZeRO stage with the tensor degree of the choices, alike if it has not all."""
+    cut = any(choices[index].strategy.degree("tp") > 1 for index in restriction.choices)
+    return target is None or not cut or stage in target.can.tp_zero_stages
 
 
 def _context(choice: Choice) -> tuple[int, str]:

@@ -256,7 +256,7 @@ def find_space(
 
     """
     splits = SPLITS if may_split(job, target) else (1,)
-    choices, rejections = find_choices(cluster, model, job, splits=splits)
+    choices, rejections = find_choices(cluster, model, job, splits=splits, target=target)
     if not choices:
         splits_asked = any(constraint.subject == "split" for constraint in job.constraints)
         hint = (

@@ -6,7 +6,8 @@ from planner.configurations.forms.bridge import BRIDGE
 from planner.configurations.forms.deepspeed import DEEPSPEED
 from planner.configurations.forms.flagscale import FLAGSCALE
 from planner.configurations.forms.megatron import MEGATRON
+from planner.configurations.forms.torchtitan import TORCHTITAN
 
-FORMS: tuple[Form, ...] = (MEGATRON, BRIDGE, FLAGSCALE, DEEPSPEED, ACCELERATE)
+FORMS: tuple[Form, ...] = (MEGATRON, BRIDGE, FLAGSCALE, TORCHTITAN, DEEPSPEED, ACCELERATE)
 
 __all__ = ["FORMS", "Complaint", "Form", "Rule", "Setup"]

@@ -15,12 +15,16 @@ class Capability:
     zero_stages_pipeline: tuple[int, ...]
     """With more than one pipeline stage; empty if the framework has no pipeline."""
     tensor_parallel: bool
+    sequence_parallel: bool
+    """Whether norms and residuals may be cut along the sequence by the tensor axis."""
     cp_comm_types: tuple[str, ...]
     """How context ranks may exchange, without pipeline stages; empty if the framework has no context axis."""
     cp_comm_types_pipeline: tuple[str, ...]
     """With more than one pipeline stage."""
     cp_zero_stages: tuple[int, ...]
     """With context ranks: some frameworks share their weights only by sharding them."""
+    tp_zero_stages: tuple[int, ...]
+    """With tensor ranks: some frameworks cannot copy weights that tensor ranks cut, but only shard them."""
     uneven_layers: bool
     """Stages with unlike numbers of layers."""
     uneven_tensor_parallel: bool

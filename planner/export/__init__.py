@@ -15,6 +15,7 @@ from planner.export.frameworks.galvatron import GALVATRON
 from planner.export.frameworks.hetu import HETU
 from planner.export.frameworks.megatron import MEGATRON
 from planner.export.frameworks.megatron_deepspeed import MEGATRON_DEEPSPEED
+from planner.export.frameworks.torchtitan import TORCHTITAN, TORCHTITAN_TOML
 from planner.export.hostfile import HOSTFILE
 from planner.export.launchers.jobset import JOBSET
 from planner.export.launchers.ray import RAY
@@ -31,6 +32,8 @@ EXPORTERS: tuple[Exporter, ...] = (
     FLAGSCALE,
     HETU,
     GALVATRON,
+    TORCHTITAN,
+    TORCHTITAN_TOML,
     MEGATRON_DEEPSPEED,
     DEEPSPEED,
     ACCELERATE,

@@ -188,6 +188,8 @@ def test_the_constants_of_a_framework_are_plausible(name: str) -> None:
     can = row["can"]
     assert set(can["schedules"]) <= {"1f1b", "gpipe", "interleaved"}
     assert set(can["zero_stages_pipeline"]) <= set(can["zero_stages"]) <= {0, 1, 2, 3}
+    assert set(can["tp_zero_stages"]) <= set(can["zero_stages"])
+    assert bool(can["tp_zero_stages"]) == can["tensor_parallel"]
 
 
 @pytest.mark.parametrize("name", CLUSTERS)

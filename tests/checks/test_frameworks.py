@@ -19,6 +19,8 @@ ABLE = Capability(
     cp_comm_types=("p2p", "a2a"),
     cp_comm_types_pipeline=("p2p", "a2a"),
     cp_zero_stages=(0, 1, 2, 3),
+    tp_zero_stages=(0, 1, 2, 3),
+    sequence_parallel=True,
     uneven_layers=True,
     uneven_tensor_parallel=True,
     uneven_recompute=True,
@@ -48,7 +50,9 @@ REFUSED = (
     ({"cp_comm_types_pipeline": ()}, "context parallelism by a2a with pipeline stages"),
     ({"cp_comm_types_pipeline": ("p2p",)}, "context parallelism by a2a with pipeline stages (only p2p)"),
     ({"cp_zero_stages": (2, 3)}, "context parallelism with ZeRO stage 1 (only 2, 3)"),
+    ({"tp_zero_stages": (2, 3)}, "tensor parallelism with ZeRO stage 1 (only 2, 3)"),
     ({"uneven_layers": False}, "stages with unlike numbers of layers"),
+    ({"sequence_parallel": False}, "sequence parallelism of the tensor axis"),
     ({"uneven_tensor_parallel": False}, "stages with unlike tensor degrees"),
     ({"uneven_recompute": False}, "stages that recompute unlike numbers of layers"),
     ({"partial_recompute": False}, "stages that recompute some of their layers in full and others not"),
@@ -62,7 +66,12 @@ def demanding(sound: Context) -> Context:
     first, second = (
         replace(
             stage,
-            strategy=replace(stage.strategy, degrees=(*stage.strategy.degrees, ("cp", 2)), cp_comm_type="a2a"),
+            strategy=replace(
+                stage.strategy,
+                degrees=(*stage.strategy.degrees, ("cp", 2)),
+                cp_comm_type="a2a",
+                sequence_parallel=True,
+            ),
         )
         for stage in sound.plan.stages
     )
@@ -94,6 +103,19 @@ def test_context_ranks_share_weights(sound: Context) -> None:
     assert refusals(alone, old, sound.cluster) == ()
     cut = replace(alone, stages=(replace(stage, strategy=Strategy(degrees=(("cp", 4),))),))
     assert refusals(cut, old, sound.cluster) == ("old cannot run ZeRO stage 3",)
+
+
+def test_what_nobody_shares_is_never_copied(sound: Context) -> None:
+    """A framework that cannot copy what tensor ranks cut runs them all the same, where there is but one replica."""
+    (stage, _) = sound.plan.stages
+    cut = replace(stage, strategy=Strategy(degrees=(("tp", 2),)))
+    titan = framework("titan", tp_zero_stages=(2, 3))
+    copied = replace(sound.plan, stages=(cut,), num_replicas=2, zero_stage=0)
+    assert refusals(copied, titan, sound.cluster) == (
+        "titan cannot run tensor parallelism with ZeRO stage 0 (only 2, 3)",
+    )
+    assert refusals(replace(copied, zero_stage=2), titan, sound.cluster) == ()
+    assert refusals(replace(copied, num_replicas=1), titan, sound.cluster) == ()
 
 
 def test_one_stage_needs_no_pipeline(sound: Context) -> None:

@@ -273,15 +273,17 @@ def test_sharded_weights_are_megatron_fsdp() -> None:
 
 
 def test_the_program_is_what_a_launcher_starts() -> None:
-    """The script, then the arguments word by word; the files are the arguments and the variables."""
+    """The script, then the arguments word by word; it reads no files."""
     file = plan_file(plan((2,), (2,), degrees=(("tp", 2),)))
     started = startable("megatron")
     assert started.program is not None
     program = started.program(file)
     assert program.command == ("pretrain_gpt.py", *arguments(file).split())
-    assert [part.name for part in program.parts] == ["arguments.txt", "environment.env"]
-    assert program.parts[1].text.endswith("\nCUDA_DEVICE_MAX_CONNECTIONS=1\n")
-    assert "tokenizer" in program.parts[1].text
+    assert program.parts == ()
+    written, variables = started.parts(file)
+    assert (written.name, variables.name) == ("arguments.txt", "environment.env")
+    assert variables.text.endswith("\nCUDA_DEVICE_MAX_CONNECTIONS=1\n")
+    assert "tokenizer" in variables.text
 
 
 @pytest.mark.parametrize(

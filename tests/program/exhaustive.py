@@ -357,7 +357,7 @@ class Exhaustive:
         sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(
             -1, setting.stages
         )
-        sequences = sequences[[self._sharded(setting.zero, row) for row in sequences.tolist()]]
+        sequences = sequences[[self._sharded(setting.zero, setting.replicas, row) for row in sequences.tolist()]]
         sequences = sequences[[self._split_by_speed(setting, row) for row in sequences.tolist()]]
         splits = self._splits(setting.stages, setting.chunks)
         priced = [self._prices(setting, position) for position in range(setting.stages)]
@@ -492,10 +492,15 @@ class Exhaustive:
         whole = [option.group.device.memory_bandwidth in slowest for option in used if option.split == 1]
         return len(set(parted)) == len(set(whole)) == 1 and parted[0] != whole[0]
 
-    def _sharded(self, zero: int, chosen: list[int]) -> bool:
-        """Tell whether the target has the ZeRO stage where context ranks share weights."""
-        cut = any(self.options[index].context > 1 for index in chosen)
-        return not cut or self.asked.target is None or zero in self.asked.target.can.cp_zero_stages
+    def _sharded(self, zero: int, replicas: int, chosen: list[int]) -> bool:
+        """Tell whether the target has the ZeRO stage where context ranks share weights, or tensor ranks cut them."""
+        if self.asked.target is None:
+            return True
+        can, used = self.asked.target.can, [self.options[index] for index in chosen]
+        context = any(option.context > 1 for option in used)
+        shared = replicas > 1 or context or any(option.split > 1 for option in used)
+        tensor = shared and any(option.tensor > 1 for option in used)
+        return (not context or zero in can.cp_zero_stages) and (not tensor or zero in can.tp_zero_stages)
 
     def _prices(self, setting: Setting, position: int) -> tuple[Floats, ...]:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""

@@ -49,7 +49,7 @@ def _parts(file: PlanFile) -> tuple[Part, ...]:
 
 def _program(file: PlanFile) -> Program:
     words = [word for line in _lines(file) for word in line]
-    return Program(command=(SCRIPT, *words), environment=_environment(file.plan), parts=_parts(file))
+    return Program(command=(SCRIPT, *words), environment=_environment(file.plan))
 
 
 def _lines(file: PlanFile) -> list[Line]:
