@@ -206,7 +206,7 @@ EXAMPLES = {
         "--delay-wgrad-compute",
         f"{EXPERTS} --delay-wgrad-compute --overlap-moe-expert-parallel-comm --expert-model-parallel-size 2",
     ),
-    "MG515": ("--moe-router-padding-for-fp8", "--moe-router-padding-for-fp8 --fp8-format hybrid"),
+    "MG515": ("--moe-router-padding-for-fp8", "--moe-router-padding-for-fp8 --fp8-format hybrid --moe-token-dispatcher-type alltoall"),
     "MG516": ("--mtp-num-layers 1", "--mtp-num-layers 1 --position-embedding-type rope"),
     "MG601": ("!--use-distributed-optimizer", ""),
     "MG602": (
@@ -320,6 +320,7 @@ EXAMPLES = {
         "--transformer-impl local --seq-length 4096 --max-position-embeddings 4096",
         "--transformer-impl local --seq-length 1024",
     ),
+    "MG721": ("--attention-backend local", "--attention-backend local --spec local"),
     "MG717": (
         "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
         "--cross-entropy-loss-fusion --cross-entropy-fusion-impl native",

@@ -5,12 +5,18 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from frameworks import megatron_plans
-from frameworks.asking import Validator
+from frameworks.asking import BrokenError, Validator
+from frameworks.megatron_mutants import MOST, Mutant, mutant
+from planner.configurations.engine import broken
+from planner.configurations.forms.megatron import MEGATRON as FORM
+from planner.domain.configuration import ERROR, Setting, Spot
 from planner.domain.model import Shard
 from planner.domain.plan import Plan
 from planner.export.frameworks.megatron import MEGATRON
@@ -22,6 +28,17 @@ pytestmark = pytest.mark.frameworks
 SEEDS = 320
 LEAST = 45
 """Legal plans that 80 seeds must give."""
+MUTANTS = 480
+MOST_OF_ONE = 5
+"""Mutants of a plan."""
+LATER = {"MG616", "MG617"}
+"""Rules that Megatron holds to when it makes an optimizer, which the driver leaves out."""
+LEFT = re.compile(r" -\d+ are left")
+"""More layers at the ends than there are: Megatron builds what comes of it."""
+QUEUES = {"MG701", "MG702"}
+ENVIRONMENT = {*QUEUES, "MG719"}
+"""Warnings, since the variable may come from the image; those of queues count before Blackwell."""
+BLACKWELL = (10, 0)
 CORE = ["core_attn"]
 """What is recomputed selectively; Megatron's default, whatever the granularity."""
 
@@ -108,3 +125,49 @@ def test_megatron_takes_what_is_written_for_it(validator: Callable[[str], Valida
                 assert held == parameters_of(ranks[number], file), (seed, number)
         taken += 1
     assert taken >= LEAST
+
+
+def refused_by_it(validator: Validator, one: Mutant) -> str | None:
+    """Return why Megatron refuses, empty if it does not, None if it could not judge."""
+    try:
+        answer = validator.ask(
+            argv=one.argv, world=one.world, env=one.environment, capability=one.capability, ranks=[]
+        )
+    except BrokenError as error:
+        return None if "einops is not installed" in str(error) else str(error)
+    return "" if answer.accepted else answer.message
+
+
+def refused_by_us(one: Mutant) -> tuple[set[str], set[str]]:
+    """Return the codes of our errors, and of those by which Megatron should refuse where the driver asks it."""
+    spot = Spot("arguments.txt")
+    configuration = replace(
+        FORM.read("\n".join(one.argv), "arguments.txt"),
+        world=Setting(name="world size", value=one.world, spot=spot),
+        environment={key: Setting(name=key, value=value, spot=spot) for key, value in one.environment.items()},
+    )
+    variables = ENVIRONMENT if one.capability < BLACKWELL else ENVIRONMENT - QUEUES
+    found = [
+        finding
+        for finding in broken(FORM, configuration)
+        if finding.severity == ERROR or finding.code in variables
+    ]
+    caught = {rule.code for rule in FORM.rules if rule.caught} - LATER
+    held = {finding.code for finding in found if finding.code in caught and not LEFT.search(finding.message)}
+    return {finding.code for finding in found}, held
+
+
+@pytest.mark.parametrize("first", range(1000, 1000 + MUTANTS, 60))
+def test_megatron_refuses_what_breaks_its_rules(validator: Callable[[str], Validator], first: int) -> None:
+    """All that it refuses is one of our errors; and all that we say it catches, it refuses."""
+    megatron = validator("megatron")
+    wrong = []
+    for seed, file in megatron_plans.plans(range(first, first + 60)):
+        for number in range(MOST_OF_ONE if file.plan.num_devices <= MOST else 0):
+            one = mutant(seed * MOST_OF_ONE + number, file)
+            message, (errors, caught) = refused_by_it(megatron, one), refused_by_us(one)
+            if message is None or "step-batch-size-schedule" in one.changes:
+                continue
+            if (message and not errors) or (caught and not message):
+                wrong.append((seed, one.changes, sorted(caught), message[-200:]))
+    assert not wrong

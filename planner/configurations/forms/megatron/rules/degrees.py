@@ -45,14 +45,14 @@ def _world(facts: Facts) -> Iterator[Complaint]:
 
 def _expert_world(facts: Facts) -> Iterator[Complaint]:
     width = facts.etp * facts.ep * facts.pp
-    if not (width and facts.world and (facts.experts or facts.ep > 1)) or facts.world % width == 0:
+    if not (width and facts.world and (facts.experts or facts.ep > 1 or ETP in facts.of)) or facts.world % width == 0:
         return
     taken = "" if ETP in facts.of else f" ({facts.etp} taken from --tensor-model-parallel-size; write it to be sure)"
     best = [n for n in range(1, min(facts.world, MOST) + 1) if facts.world % (facts.etp * facts.pp * n) == 0]
     remedy = f"with these, expert degrees {', '.join(map(str, best[:8]))} fit" if best else "lower one of them"
     fewest = facts.pp * max(facts.tp * facts.cp, facts.ep * facts.etp)
     yield (
-        EP,
+        EP if facts.ep > 1 else ETP,
         (
             f"expert tensor degree {facts.etp}{taken} x expert degree {facts.ep} x {facts.pp} stages = {width} does not"
             f" divide the {facts.world} ranks; {remedy}, or use a multiple of {fewest} ranks"

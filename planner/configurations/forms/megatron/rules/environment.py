@@ -102,7 +102,8 @@ def _segments(facts: Facts) -> Iterator[Complaint]:
 
 
 def _whole(facts: Facts) -> Iterator[Complaint]:
-    if graphed(facts) == "full_iteration" and facts.on("check_for_nan_in_loss_and_grad"):
+    scaled = facts.on("fp16") and not facts.value("loss_scale")  # NaN drive the loss scale, and are not looked for
+    if graphed(facts) == "full_iteration" and facts.on("check_for_nan_in_loss_and_grad") and not scaled:
         yield "cuda_graph_impl", "a graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad"
 
 

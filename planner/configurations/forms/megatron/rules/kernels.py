@@ -40,6 +40,13 @@ def _scores(facts: Facts) -> Iterator[Complaint]:
     )
 
 
+def _local(facts: Facts) -> Iterator[Complaint]:
+    """Tell of the backend that only layers of Megatron's own have."""
+    spec = facts.value("spec")
+    if facts.value("attention_backend") == "local" and (not isinstance(spec, list) or spec[:1] != ["local"]):
+        yield "attention_backend", "--attention-backend local needs --spec local; write both, or flash, fused or auto"
+
+
 def _dropout(facts: Facts) -> Iterator[Complaint]:
     """Tell of dropout inside a graph that is recomputed."""
     scope = facts.value("cuda_graph_modules") or facts.value("cuda_graph_scope") or []
@@ -107,5 +114,15 @@ KERNELS = (
         source="Korthikanti et al. 2022, Reducing Activation Recomputation, section 4.1; NVIDIA/Megatron-LM issue 965",
         severity=WARNING,
         caught=False,
+    ),
+    rule(
+        "MG721",
+        "Local attention has local layers",
+        "--attention-backend local => --spec local",
+        _local,
+        "validate_args asserts it.",
+        needs=("attention_backend", "spec"),
+        source=ARGUMENTS,
+        since="0.10",
     ),
 )
