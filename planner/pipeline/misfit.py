@@ -24,6 +24,7 @@ MOST = 5
 """Repairs that are told."""
 LEANER_OPTIMIZERS = ("adam-bf16-states", "adam-8bit")
 """Recipes that need less memory than the usual Adam and train much alike, the mildest first."""
+MORE_NODES = ((2, "twice"), (4, "four times"), (8, "eight times"))
 
 
 def find_repairs(plan: Plan, cluster: Cluster, model: Model, job: Job, prediction: Prediction) -> tuple[Repair, ...]:
@@ -177,11 +178,19 @@ def _halves(stage: Stage) -> tuple[Stage, Stage]:
 
 
 def _more_nodes(plan: Plan, cluster: Cluster, job: Job) -> Iterator[Change]:
-    """Yield the plan on twice the nodes, with more replicas, stages or tensor ranks."""
-    groups = tuple(replace(group, num_nodes=2 * group.num_nodes) for group in cluster.groups)
-    grown = replace(cluster, groups=groups)
-    named = [(f"dp {wide.num_replicas}", wide) for wide in _replicas(plan, halved=False)]
-    named += [*_stages_halved(plan), *_axis_doubled(plan, "tp")]
-    for text, changed in named:
-        title = f"twice the nodes ({grown.num_devices:,} devices), {text}"
-        yield Change(text=title, plan=changed, cluster=grown, job=job, buys=True)
+    """Yield the plan on twice the nodes and more, with more replicas, stages or tensor ranks."""
+
+    def more_replicas(one: Plan) -> Iterator[tuple[str, Plan]]:
+        return ((f"dp {wide.num_replicas}", wide) for wide in _replicas(one, halved=False))
+
+    ways = [more_replicas, _stages_halved, lambda one: _axis_doubled(one, "tp")]
+    named = [("", plan) for _ in ways]
+    for times, word in MORE_NODES:
+        groups = tuple(replace(group, num_nodes=times * group.num_nodes) for group in cluster.groups)
+        grown = replace(cluster, groups=groups)
+        wider = [next(iter(way(one)), None) if one else None for way, (_, one) in zip(ways, named, strict=True)]
+        named = [found or ("", None) for found in wider]
+        for text, changed in named:
+            if changed is not None:
+                title = f"{word} the nodes ({grown.num_devices:,} devices), {text}"
+                yield Change(text=title, plan=changed, cluster=grown, job=job, buys=True)

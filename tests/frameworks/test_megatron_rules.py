@@ -33,8 +33,10 @@ MOST_OF_ONE = 5
 """Mutants of a plan."""
 LATER = {"MG616", "MG617"}
 """Rules that Megatron holds to when it makes an optimizer, which the driver leaves out."""
-LEFT = re.compile(r" -\d+ are left")
-"""More layers at the ends than there are: Megatron builds what comes of it."""
+UNSEEN = re.compile(r" -\d+ are left|there is one stage for all")
+"""Of MG207, more layers at the ends than there are, of which Megatron builds what comes of them."""
+UNKNOWN = ("einops is not installed", "Unsupported compute capability")
+"""What the driver's environment lacks, and what rules cannot know: the device."""
 QUEUES = {"MG701", "MG702"}
 ENVIRONMENT = {*QUEUES, "MG719"}
 """Warnings, since the variable may come from the image; those of queues count before Blackwell."""
@@ -134,8 +136,10 @@ def refused_by_it(validator: Validator, one: Mutant) -> str | None:
             argv=one.argv, world=one.world, env=one.environment, capability=one.capability, ranks=[]
         )
     except BrokenError as error:
-        return None if "einops is not installed" in str(error) else str(error)
-    return "" if answer.accepted else answer.message
+        message = str(error)
+    else:
+        message = "" if answer.accepted else answer.message
+    return None if any(words in message for words in UNKNOWN) else message
 
 
 def refused_by_us(one: Mutant) -> tuple[set[str], set[str]]:
@@ -153,7 +157,7 @@ def refused_by_us(one: Mutant) -> tuple[set[str], set[str]]:
         if finding.severity == ERROR or finding.code in variables
     ]
     caught = {rule.code for rule in FORM.rules if rule.caught} - LATER
-    held = {finding.code for finding in found if finding.code in caught and not LEFT.search(finding.message)}
+    held = {finding.code for finding in found if finding.code in caught and not UNSEEN.search(finding.message)}
     return {finding.code for finding in found}, held
 
 
