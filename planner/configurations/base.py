@@ -35,6 +35,8 @@ class Rule:
     """First version for which it no longer holds; empty: none."""
     caught: bool = True
     """Whether the framework itself refuses the configuration before it trains; if not, only we tell."""
+    needs: tuple[str, ...] = ()
+    """Keys without which it finds nothing, for forms that say a rule of several in their own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
