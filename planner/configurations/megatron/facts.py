@@ -212,6 +212,13 @@ class Facts:
         return "torch" if self.on("use_torch_fsdp2") else ""
 
     @property
+    def unfused(self) -> str:
+        """The key that asks for attention that keeps its scores; empty if none does."""
+        if self.value("transformer_impl") == "local":
+            return "transformer_impl"
+        return "attention_backend" if self.value("attention_backend") in {"unfused", "local"} else ""
+
+    @property
     def experts(self) -> int:
         """Experts of a layer, 0 if it is dense."""
         return self.size("num_experts")

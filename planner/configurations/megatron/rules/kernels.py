@@ -22,12 +22,9 @@ OFFLOAD = "NVTE_CPU_OFFLOAD_V1"
 
 def _scores(facts: Facts) -> Iterator[Complaint]:
     """Tell of attention that is not fused, on long samples that are not recomputed."""
-    key = "transformer_impl" if facts.value("transformer_impl") == "local" else "attention_backend"
-    backend = facts.value("attention_backend")
-    unfused = key == "transformer_impl" or backend in {"unfused", "local"}
-    kind = granularity(facts)
+    key, kind = facts.unfused, granularity(facts)
     recomputed = kind == "full" or (kind == "selective" and "core_attn" in modules(facts))
-    if not unfused or recomputed or facts.seq < LONG or not (facts.mbs and facts.heads and facts.tp and facts.cp):
+    if not key or recomputed or facts.seq < LONG or not (facts.mbs and facts.heads and facts.tp and facts.cp):
         return
     size = SCORES * facts.heads / facts.tp * facts.seq * (facts.seq / facts.cp) * facts.mbs / GIB
     yield (
