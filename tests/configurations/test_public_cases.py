@@ -20,8 +20,12 @@ from planner.cli import app
 DATA: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("public_cases.yaml").read_text(encoding="utf-8"))
 SLOW = (1, 2, 4, 6, 9, 10, 11, 13, 14, 15, 16, 18, 19, 21, 22, 24, 25, 26)
 """Numbers of all cases of unexpected speed that were gathered; those of memory are listed in memory_cases.yaml."""
+REFUSED = (1, 3, 4, 7, 8, 9, 11, 13, 14, 15, 17, 18, 20, 22, 23, 24, 26, 27, 29, 30, 32)
+"""Numbers of all cases of refused configurations."""
 ASKED = ("fits", "codes", "messages", "repairs", "says", "fuller")
 KEYS = {"id", "name", "about", "source", "assumes", "file", "text", "model", "options", "cluster", "misses", *ASKED}
+ALSO = {"AC117"}
+"""What a refused configuration breaks on the way."""
 
 
 def name(case: Mapping[str, Any]) -> str:
@@ -30,12 +34,13 @@ def name(case: Mapping[str, Any]) -> str:
 
 
 CASES = {name(case): case for case in DATA["cases"]}
+FORBIDDEN = {name(case): case for case in DATA["refused"]}
 
 
 @cache
 def judged(which: str) -> tuple[Mapping[str, Any], str, int]:
     """Return what `planner check` says of a case as data and as text, the text without line ends, and its exit code."""
-    case = CASES[which]
+    case = {**CASES, **FORBIDDEN}[which]
     with TemporaryDirectory() as folder:
         path = Path(folder) / case["file"]
         path.write_text(case["text"], encoding="utf-8")
@@ -48,6 +53,8 @@ def judged(which: str) -> tuple[Mapping[str, Any], str, int]:
 
 
 def _cluster(case: Mapping[str, Any], folder: str) -> list[str]:
+    if "cluster" not in case:
+        return []
     if case["cluster"] not in DATA["clusters"]:
         return ["--cluster", case["cluster"]]
     path = Path(folder) / "cluster.yaml"
@@ -68,9 +75,8 @@ def _model(case: Mapping[str, Any], folder: str) -> list[str]:
 def unmet(which: str, asked: Mapping[str, Any]) -> list[str]:
     """Return what of `asked` is not said of a case."""
     verdict, text, _ = judged(which)
-    prediction, found = verdict["prediction"], []
-    if "fits" in asked and asked["fits"] != (prediction and prediction["fits"]):
-        found.append("fits")
+    prediction = verdict["prediction"]
+    found = ["fits"] if "fits" in asked and asked["fits"] != (prediction and prediction["fits"]) else []
     told = {
         "codes": [one["code"] for one in verdict["findings"]],
         "messages": [one["message"] for one in verdict["findings"]],
@@ -89,7 +95,8 @@ def unmet(which: str, asked: Mapping[str, Any]) -> list[str]:
 def test_cases_are_whole() -> None:
     """Each has a source, something that is asked, and known keys; what is missed has a reason."""
     assert len(CASES) == len(DATA["cases"])
-    for which, case in CASES.items():
+    assert len(FORBIDDEN) == len(DATA["refused"])
+    for which, case in {**CASES, **FORBIDDEN}.items():
         assert case.keys() <= KEYS, which
         assert case["source"].startswith("https://"), which
         assert case["about"], which
@@ -106,6 +113,26 @@ def test_no_case_is_forgotten() -> None:
     assert {case["id"] for case in CASES.values()} | DATA["left_out"].keys() == every
     assert not {case["id"] for case in CASES.values()} & DATA["left_out"].keys()
     assert all(DATA["left_out"].values())
+
+
+def test_every_refused_configuration_is_a_test() -> None:
+    """Here, or in the tests of its form, where its source is named."""
+    here = {case["id"] for case in FORBIDDEN.values()}
+    assert here | DATA["elsewhere"].keys() == {f"B{number:02}" for number in REFUSED}
+    for case, (file, words) in DATA["elsewhere"].items():
+        assert words in Path(__file__).with_name(file).read_text(encoding="utf-8"), case
+
+
+@pytest.mark.parametrize("which", FORBIDDEN)
+def test_a_refused_configuration_is_told(which: str) -> None:
+    """With just its codes, and what is legal."""
+    case = FORBIDDEN[which]
+    assert unmet(which, case) == []
+    verdict, _, code = judged(which)
+    notes = {one["code"] for one in verdict["findings"] if one["severity"] == "note"}
+    wrong = {one["code"] for one in verdict["findings"]} - notes
+    assert wrong - set(case["codes"]) <= ALSO
+    assert code == 1
 
 
 @pytest.mark.parametrize("which", CASES)
