@@ -179,18 +179,25 @@ def _halves(stage: Stage) -> tuple[Stage, Stage]:
 
 def _more_nodes(plan: Plan, cluster: Cluster, job: Job) -> Iterator[Change]:
     """Yield the plan on twice the nodes and more, with more replicas, stages or tensor ranks."""
-
-    def more_replicas(one: Plan) -> Iterator[tuple[str, Plan]]:
-        return ((f"dp {wide.num_replicas}", wide) for wide in _replicas(one, halved=False))
-
-    ways = [more_replicas, _stages_halved, lambda one: _axis_doubled(one, "tp")]
-    named = [("", plan) for _ in ways]
-    for times, word in MORE_NODES:
+    chains = [_repeated(plan, way) for way in (_more_replicas, _stages_halved, lambda one: _axis_doubled(one, "tp"))]
+    for number, (times, word) in enumerate(MORE_NODES):
         groups = tuple(replace(group, num_nodes=times * group.num_nodes) for group in cluster.groups)
         grown = replace(cluster, groups=groups)
-        wider = [next(iter(way(one)), None) if one else None for way, (_, one) in zip(ways, named, strict=True)]
-        named = [found or ("", None) for found in wider]
-        for text, changed in named:
-            if changed is not None:
-                title = f"{word} the nodes ({grown.num_devices:,} devices), {text}"
-                yield Change(text=title, plan=changed, cluster=grown, job=job, buys=True)
+        for text, changed in (chain[number] for chain in chains if number < len(chain)):
+            title = f"{word} the nodes ({grown.num_devices:,} devices), {text}"
+            yield Change(text=title, plan=changed, cluster=grown, job=job, buys=True)
+
+
+def _repeated(plan: Plan, way: Callable[[Plan], Iterator[tuple[str, Plan]]]) -> list[tuple[str, Plan]]:
+    """Return the plan changed in a way that doubles its devices, changed so again, and so on for each of MORE_NODES."""
+    found: list[tuple[str, Plan]] = []
+    for _ in MORE_NODES:
+        step = next(way(found[-1][1] if found else plan), None)
+        if step is None:
+            break
+        found.append(step)
+    return found
+
+
+def _more_replicas(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    return ((f"dp {wide.num_replicas}", wide) for wide in _replicas(plan, halved=False))

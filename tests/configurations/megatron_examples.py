@@ -206,7 +206,10 @@ EXAMPLES = {
         "--delay-wgrad-compute",
         f"{EXPERTS} --delay-wgrad-compute --overlap-moe-expert-parallel-comm --expert-model-parallel-size 2",
     ),
-    "MG515": ("--moe-router-padding-for-fp8", "--moe-router-padding-for-fp8 --fp8-format hybrid --moe-token-dispatcher-type alltoall"),
+    "MG515": (
+        "--moe-router-padding-for-fp8",
+        "--moe-router-padding-for-fp8 --fp8-format hybrid --moe-token-dispatcher-type alltoall",
+    ),
     "MG516": ("--mtp-num-layers 1", "--mtp-num-layers 1 --position-embedding-type rope"),
     "MG601": ("!--use-distributed-optimizer", ""),
     "MG602": (

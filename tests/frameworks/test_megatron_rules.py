@@ -1,4 +1,4 @@
-"""Megatron-LM takes what is written for it, makes the plan of it, and refuses just what our rules say that it refuses."""
+"""Megatron-LM takes what is written for it, makes the plan of it, and refuses just what our rules say."""
 
 # ruff: noqa: S311 (problems are drawn, not secrets)
 
@@ -132,9 +132,7 @@ def test_megatron_takes_what_is_written_for_it(validator: Callable[[str], Valida
 def refused_by_it(validator: Validator, one: Mutant) -> str | None:
     """Return why Megatron refuses, empty if it does not, None if it could not judge."""
     try:
-        answer = validator.ask(
-            argv=one.argv, world=one.world, env=one.environment, capability=one.capability, ranks=[]
-        )
+        answer = validator.ask(argv=one.argv, world=one.world, env=one.environment, capability=one.capability, ranks=[])
     except BrokenError as error:
         message = str(error)
     else:
@@ -152,9 +150,7 @@ def refused_by_us(one: Mutant) -> tuple[set[str], set[str]]:
     )
     variables = ENVIRONMENT if one.capability < BLACKWELL else ENVIRONMENT - QUEUES
     found = [
-        finding
-        for finding in broken(FORM, configuration)
-        if finding.severity == ERROR or finding.code in variables
+        finding for finding in broken(FORM, configuration) if finding.severity == ERROR or finding.code in variables
     ]
     caught = {rule.code for rule in FORM.rules if rule.caught} - LATER
     held = {finding.code for finding in found if finding.code in caught and not UNSEEN.search(finding.message)}

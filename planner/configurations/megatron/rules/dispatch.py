@@ -74,11 +74,8 @@ def _quantised(facts: Facts) -> Iterator[Complaint]:
     for key in keys:
         if facts.on(key) and not (facts.value("fp8") or facts.value("fp4")):
             yield key, f"{facts.of.name(key)} pads for 8-bit products; give --fp8-format, or remove it"
-        elif facts.on(key) and facts.value(DISPATCHER) in {"allgather", "alltoall_seq"}:
-            yield (
-                key,
-                f"the dispatcher {facts.value(DISPATCHER)} cannot pad; write --moe-token-dispatcher-type alltoall or flex",
-            )
+        elif facts.on(key) and (dispatcher := facts.value(DISPATCHER)) in {"allgather", "alltoall_seq"}:
+            yield key, f"the dispatcher {dispatcher} cannot pad; write --moe-token-dispatcher-type alltoall or flex"
 
 
 DISPATCH = (

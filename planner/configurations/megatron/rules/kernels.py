@@ -57,7 +57,7 @@ def _dropout(facts: Facts) -> Iterator[Complaint]:
             yield (
                 MODULES if MODULES in facts.of else HOW,
                 (
-                    f"a CUDA graph cannot recompute {module} with --{name} {facts.value(dropout)}, for it draws the same"
+                    f"a CUDA graph cannot recompute {module} with --{name} {facts.value(dropout)}, for it draws its"
                     f" numbers only once; write --{name} 0, or leave {module} out of the recompute"
                 ),
             )
@@ -104,9 +104,9 @@ KERNELS = (
         "Attention over long samples is fused",
         "unfused attention, nothing recomputed => seq < 2,048",
         _scores,
-        "Attention that is not fused keeps its scores for the backward pass: 5 heads s^2 b bytes a layer, which grow with"
-        " the square of the sample and soon outweigh all else. V100 and older cards have no fused kernel in Transformer"
-        " Engine or FlashAttention 2: there, recompute core_attn.",
+        "Attention that is not fused keeps its scores for the backward pass: 5 heads s^2 b bytes a layer, which grow"
+        " with the square of the sample and soon outweigh all else. V100 and older cards have no fused kernel in"
+        " Transformer Engine or FlashAttention 2: there, recompute core_attn.",
         needs=("transformer_impl", "attention_backend", HOW, MODULES),
         source="Korthikanti et al. 2022, Reducing Activation Recomputation, section 4.1; NVIDIA/Megatron-LM issue 965",
         severity=WARNING,
