@@ -31,12 +31,12 @@ def explain(
         _explain_rule(plan, form)
         return
     from planner import pipeline
+    from planner.cli.inputs import read_plan_file
     from planner.report.explain import explain_text
     from planner.report.problems import problems_text
     from planner.report.terminal import page_width, write
-    from planner.specs.plan import read_plan
 
-    file = read_plan(plan)
+    file = read_plan_file(plan)
     for text in why_not or ():
         _refuse_wrong(text, file)
     prediction, problems, notes = pipeline.judge(file)

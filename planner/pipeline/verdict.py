@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.configurations import FORMS, Form
 from planner.configurations.engine import PROSE, broken, recognise
-from planner.domain.configuration import ERROR, Configuration, Finding, Spot
+from planner.domain.configuration import ERROR, Configuration, Finding, Setting, Spot
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, SpecError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 UNREADABLE = "PL001"
 """Code of a file that cannot be read."""
+STRANGER = "PL003"
+"""Code of a file of no known kind."""
 PLAN = "plan"
 """Kind of plan files."""
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+))?(?: (?P<key>[^ ]*))?", re.DOTALL)
@@ -61,6 +63,11 @@ class Verdict:
     """The best plan for the same job that its framework can run, where it was searched."""
 
     @property
+    def is_stranger(self) -> bool:
+        """Whether it is of no known kind."""
+        return any(one.code == STRANGER for one in self.findings)
+
+    @property
     def is_good(self) -> bool:
         """Whether nothing is wrong with it."""
         return not self.of(ERROR)
@@ -87,7 +94,8 @@ def judge_text(source: str, text: str, question: Question, *, search: Callable[.
         form = recognise(FORMS, text, source)
     if form is None:
         return _judge_plan(source, text, question)
-    return _judge_configuration(source, text, form, question, search)
+    verdict = _judge_configuration(source, text, form, question, search)
+    return replace(verdict, notes=tuple(dict.fromkeys(verdict.notes)))
 
 
 def unreadable(source: str, problems: Iterable[Problem]) -> Verdict:
@@ -98,10 +106,10 @@ def unreadable(source: str, problems: Iterable[Problem]) -> Verdict:
 def _judge_plan(source: str, text: str, question: Question) -> Verdict:
     from planner.specs.plan import parsed_plan
 
-    if question.form is None and source.endswith((".sh", ".slurm", ".sbatch", ".toml", ".py", ".txt", *PROSE)):
+    if question.form is None and (source.lower().endswith(PROSE) or not _is_spec(text)):
         known = ", ".join(form.name for form in FORMS)
         message = f"is no plan, and of no kind that is known ({known}); name it with --from"
-        return unreadable(source, [Problem(source, message)])
+        return unreadable(source, [Problem(source, message, STRANGER)])
     try:
         file = parsed_plan(text, source)
     except SpecError as error:
@@ -109,6 +117,12 @@ def _judge_plan(source: str, text: str, question: Question) -> Verdict:
     if "headroom" in question.job:
         file = replace(file, job=replace(file.job, headroom=float(str(question.job["headroom"]))))
     return _predicted(Verdict(source=source, kind=PLAN, file=file), question.cluster)
+
+
+def _is_spec(text: str) -> bool:
+    """Return whether a text may be a spec: JSON, or YAML that begins with a key."""
+    first = next((line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#%"), "")
+    return not text.strip() or first[:1] in {"{", "["} or bool(re.match(r"---|[\w\"'-]+\s*:(\s|$)", first))
 
 
 def _judge_configuration(
@@ -119,6 +133,8 @@ def _judge_configuration(
         configuration = replace(configuration, version=question.version or configuration.version)
     except SpecError as error:
         return unreadable(source, error.problems)
+    if question.cluster and form.fills_cluster(configuration) and configuration.world is None:
+        configuration = _filling(configuration, question.cluster)
     found = broken(form, configuration)
     notes = configuration.notes
     verdict = Verdict(source=source, kind=form.name, findings=found, notes=notes)
@@ -132,6 +148,13 @@ def _judge_configuration(
         return replace(verdict, best=search(question.cluster, verdict.file.model, job))
     except (NoFeasiblePlan, NoPlanInTime) as error:
         return replace(verdict, notes=(*verdict.notes, f"a search for the same job finds no plan: {error}"))
+
+
+def _filling(configuration: Configuration, cluster: Cluster) -> Configuration:
+    """Return the configuration with as many ranks as the cluster has devices, which it does not say itself."""
+    world = Setting(name="--cluster", value=cluster.num_devices, spot=Spot(configuration.origin))
+    note = f"it does not say how many ranks there are; all {cluster.num_devices:,} devices of {cluster.name} are taken"
+    return replace(configuration, world=world, notes=(*configuration.notes, note))
 
 
 def _placed(

@@ -166,13 +166,10 @@ def test_ranks_of_slurm() -> None:
         ("--align-param-gather", ERROR, "only --no-align-param-gather is a flag"),
         ("--my-own-thing 2", WARNING, "is no flag of Megatron-LM 0.19; if it is not one of your fork"),
         ("--use-custom-fsdp", WARNING, "is a flag of older versions; write --use-megatron-fsdp"),
-        ("--out-seq-length 7", WARNING, "did you mean --seq-length?"),
+        ("--out-seq-length 7", ERROR, "did you mean --seq-length?"),
         ("--disable-bais-linear", ERROR, "did you mean --disable-bias-linear?"),
-        ("--patch-size 14", WARNING, "did you mean --batch-size?"),
-        ("--lr-warmup-tokens 7", WARNING, "did you mean --lr-warmup-iters?"),
-        ("--rotary-scale-factor 2", WARNING, "did you mean --rotary-scaling-factor?"),
+        ("--patch-size 14", ERROR, "did you mean --batch-size?"),
         ("--seed\u00a07", ERROR, "behind --seed stands a blank that separates no words (U+00A0); type a space"),
-        ("--opd-type x", WARNING, "did you mean --rope-type?"),
     ],
 )
 def test_unknown_flags(written: str, severity: str, message: str) -> None:

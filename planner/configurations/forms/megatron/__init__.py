@@ -13,6 +13,7 @@ MEGATRON = Form(
     read=read,
     rules=RULES,
     setup=setup,
+    fills_cluster=lambda _: True,
 )
 
 __all__ = ["MEGATRON"]

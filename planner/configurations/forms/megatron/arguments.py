@@ -61,7 +61,7 @@ class Reading:
     @property
     def of_a_fork(self) -> bool:
         """Whether so many flags are unknown that a program of somebody's own reads them."""
-        return len(self.own) >= SOME
+        return len(self.own) + len({one.key for one in self.soft if one.code == UNKNOWN_FLAG}) >= SOME
 
     def find(
         self, code: str, severity: str, spot: tuple[int, int], key: str, message: str, *, soft: bool = False
@@ -184,10 +184,10 @@ def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
     elif dashed in known:
         sure, message = True, f"{name} is unknown, for Megatron's flags have hyphens; write {dashed}"
     elif longer:
-        sure = soft = len(longer) == 1 or near != []
+        sure = soft = True
         message = f"{name} is unknown, and Megatron accepts no abbreviations; write {' or '.join(longer[:3])}"
     elif near:
-        sure = is_slip(name, near[0], known)
+        sure, soft = True, not is_slip(name, near[0], known)
         message = f"{name} is unknown; did you mean {near[0]}?"
     else:
         reading.own.setdefault(name, spot)

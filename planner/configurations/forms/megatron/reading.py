@@ -27,7 +27,7 @@ OWN = (
 )
 """Flags by which Megatron's arguments are known."""
 FORM = "megatron"
-UNQUOTED = "MG005"
+UNQUOTED, TORN = "MG005", "MG006"
 REQUIRED = ("micro_batch_size", "seq_length", "max_position_embeddings", "hidden_size", "num_attention_heads")
 """Keys that Megatron wants and has no default for."""
 DEGREES = (
@@ -97,11 +97,24 @@ def _from_script(text: str, name: str) -> Configuration:
     read_arguments(command.words[begin:], reading)
     if command.piped:
         _unquoted(reading)
+    _torn(script, reading)
     reading.notes += script.notes if begin else (*script.notes, "the script starts nothing; its arguments are read")
     environment = launch.environment(script.environment(command), name)
     world = launch.world(command.words[:begin], given, script, name)
     whole = begin > 0 and bool(_OWN_PROGRAM.search(command.words[begin - 1].chars))
     return _configuration(reading, environment, world, whole=whole)
+
+
+def _torn(script: Script, reading: Reading) -> None:
+    """Tell of lines that begin with a flag: the shell runs them as commands, for the line before lost its backslash."""
+    for command in script.commands:
+        name = command.words[0].chars.partition("=")[0] if command.words else ""
+        if name in flags():
+            message = (
+                f"{name} begins a command of its own, which the shell cannot find, and the run goes without it and what"
+                " follows; end the line before it with a backslash, and nothing behind that"
+            )
+            reading.find(TORN, ERROR, command.words[0].spot, name, message)
 
 
 def _prepared(script: Script) -> Command:
