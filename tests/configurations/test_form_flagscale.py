@@ -11,6 +11,7 @@ from configurations.megatron_examples import BASE, EXAMPLES, WORLD, merged
 from planner.configurations import FORMS
 from planner.configurations.engine import broken, recognise
 from planner.configurations.forms.flagscale import FLAGSCALE as FORM
+from planner.configurations.forms.flagscale.arguments import parsed
 from planner.configurations.forms.flagscale.plain import RULES as PLAIN_RULES
 from planner.configurations.megatron.flags import flags
 from planner.domain.configuration import Configuration, Setting, Spot
@@ -376,3 +377,15 @@ def test_lists_of_unlike_lengths_have_a_meaning() -> None:
     assert FORM.setup(read(short)).layout.stage_recompute == (0, 2)
     one_type = SOUND.replace("[A800, A100]", "[A800]")
     assert FORM.setup(read(one_type)).layout.stage_devices == ()
+
+
+def test_values_have_the_types_of_the_parser() -> None:
+    """The runner writes words, and the parser makes numbers of them; what is none is left open."""
+    plain = SOUND.replace("enable_hetero: true", "enable_hetero: false")
+    more = "    micro_batch_size: 1\n    rampup_batch_size: [{}, 4, 100]"
+    for begin, wanted in (("16", 16), ("'16'", 16), ("x", None), ("[1]", None), ("{a: 1}", None), (".inf", None)):
+        found = read(plain.replace("    micro_batch_size: 1", more.format(begin)))
+        ramp = parsed(found).settings["rampup_batch_size"].value
+        assert ramp == (None if wanted is None else [wanted, 4, 100])
+        broken(FORM, found)
+    assert "MG305" in {one.code for one in broken(FORM, read(plain.replace("    micro_batch_size: 1", more.format(3))))}

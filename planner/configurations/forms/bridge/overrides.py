@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from planner.configurations.forms.bridge.keys import COUNTS, INVERTED, KEYS, OPTIONS, SECTIONS, SEQUENCE, flag_of
@@ -13,12 +12,15 @@ from planner.configurations.secrets import public
 from planner.configurations.shell import MAYBE, UNKNOWN, Text
 from planner.domain.configuration import ERROR, WARNING, Finding, Setting, Spot
 from planner.loader import scalar
+from planner.specs.problems import near_words
 
 UNKNOWN_KEY, BAD_VALUE, REPEATED = "MB001", "MB002", "MB003"
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w.]*)=(.*)", re.DOTALL)
 _NO_VALUE = re.compile(r"\x01?(-|[+~]{0,2}[A-Za-z_][\w.]*=)")
 MOST = 10_000_000
 """Of anything that is counted; more would be a mistake."""
+MANY = 50
+"""Findings from which on no likenesses are looked for, which takes milliseconds each."""
 _NEAR = 0.86
 """[-] likeness from which a key is taken for a slip of the pen."""
 _KNOWN = (*KEYS, *INVERTED, SEQUENCE)
@@ -94,12 +96,13 @@ def _override(key: str, text: str, word: Text, reading: Reading) -> None:
     """Keep what an override says, and tell where it is none that is known, or said before with another value."""
     section = key.partition(".")[0]
     if section not in SECTIONS:
-        near = get_close_matches(section, SECTIONS, n=1)
+        near = near_words(section, SECTIONS)
         hint = f"did you mean {near[0]}?" if near else f"they are {', '.join(SECTIONS[:8])}, ..."
         message = f"{key} is in no section of the configuration; {hint}"
         reading.find(UNKNOWN_KEY, ERROR, word.spot, key, message)
         return
-    slip = get_close_matches(key, _KNOWN, n=1, cutoff=_NEAR) if key not in _KNOWN else []
+    few = len(reading.findings) < MANY
+    slip = near_words(key, _KNOWN, cutoff=_NEAR) if few and key not in _KNOWN else []
     if slip:
         message = f"{key} is no field that is known, and unknown fields are refused; did you mean {slip[0]}?"
         reading.find(UNKNOWN_KEY, WARNING, word.spot, key, message)

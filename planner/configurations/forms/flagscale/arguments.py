@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
+from typing import Any
 
-from planner.configurations.megatron.flags import FALSE, VALUE, defaults, flags
+from planner.configurations.megatron.flags import FALSE, VALUE, Flag, defaults, flags
 from planner.domain.configuration import Configuration, Setting
 
 
@@ -19,7 +21,7 @@ def parsed(configuration: Configuration) -> Configuration:
         if flag is None:
             settings[key] = setting
         elif flag.kind == VALUE:
-            settings[flag.dest] = setting
+            settings[flag.dest] = replace(setting, value=_typed(flag, setting.value))
         elif setting.value is True:
             settings[flag.dest] = replace(setting, value=flag.kind != FALSE)
     usual = {**defaults(), "pad_vocab_size": False, **configuration.defaults}
@@ -28,6 +30,20 @@ def parsed(configuration: Configuration) -> Configuration:
     if width and "ffn_hidden_size" not in settings:
         settings["ffn_hidden_size"] = replace(settings["multiple_of"], value=width)
     return found
+
+
+def _typed(flag: Flag, value: Any) -> Any:
+    """Return a value as the parser makes it of the words that the runner writes; None, left open, if it would not."""
+    if isinstance(value, list):
+        found = [None if isinstance(item, list) else _typed(flag, item) for item in value]
+        return None if any(item is None for item in found) else found
+    if value is None or isinstance(value, (dict, bool)) or flag.type not in {"int", "float"}:
+        return None if isinstance(value, dict) else value
+    try:
+        number = int(str(value)) if flag.type == "int" else float(str(value))
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
 
 
 def flag_of(key: str) -> str:
