@@ -18,6 +18,8 @@ Kinds = Mapping[str, str]
 Kinds: ``bool``, ``int``, ``number``, ``text``, ``list``, ``block``, ``any``, or the choices as ``none|cpu|nvme``.
 """
 
+MANY = 50
+"""Unknown keys from which on no likenesses are looked for, which takes milliseconds each."""
 _WORDS = {
     **dict.fromkeys(("true", "yes", "on", "y", "t", "1"), True),
     **dict.fromkeys(("false", "no", "off", "n", "f", "0"), False),
@@ -129,13 +131,15 @@ def fits(kind: str, value: Any) -> bool:
 
 def unknown(configuration: Configuration, tables: Mapping[str, Table]) -> Iterator[Unknown]:
     """Yield the written keys that the table of their block does not have."""
+    met = 0
     for key in configuration.settings:
         block, _, name = key.rpartition(".")
         held = tables.get(block)
         # What begins with an underscore is a comment by habit: JSON has no others.
         if held and name not in held.kinds and not name.startswith("_"):
-            hint = nearest(name, held.kinds)
-            slip = any(is_slip(name, right, held.kinds) for right in held.kinds)
+            met += 1
+            hint = nearest(name, held.kinds) if met < MANY else ""
+            slip = met < MANY and any(is_slip(name, right, held.kinds) for right in held.kinds)
             yield Unknown(key=key, hint=hint, near=slip, strict=held.strict)
 
 

@@ -564,3 +564,11 @@ def test_gpt_neox_is_not_deepspeed() -> None:
     text = '{"pipe_parallel_size": 1, "model-parallel-size": 1, "train_micro_batch_size_per_gpu": 4}'
     assert not FORM.recognises(text, "125M.yml")
     assert FORM.recognises('{"train_micro_batch_size_per_gpu": 4}', "ds_config.json")
+
+
+def test_many_unknown_keys_are_told_at_once() -> None:
+    """From the fiftieth on nothing is said of what may be meant."""
+    keys = {f"zero_optimizatio{number}": 1 for number in range(100)}
+    told = found(json.dumps({"train_batch_size": 8, "zero_optimizatian": {}, **keys}), world=None)
+    assert [one.code for one in told].count("DS001") == 1
+    assert [one.code for one in told].count("DS002") == 100

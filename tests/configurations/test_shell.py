@@ -184,5 +184,8 @@ def test_what_only_shows_something_starts_nothing() -> None:
 def test_long_words_are_read_at_once() -> None:
     """A word of a hundred thousand letters, plain and in quotes, keeps its place."""
     (found,) = follow(f'show {"x" * 100_000}"{"y" * 100_000}"').commands
-    assert found.words[1].chars == "x" * 100_000 + "y" * 100_000
+    assert (found.words[1].chars == "x" * 100_000 + "y" * 100_000) is True
     assert found.words[1].at[-1] == (1, 6 + 200_000)
+    (escaped,) = follow("show " + "\\a" * 100_000).commands
+    assert len(escaped.words[1].chars) == 100_000
+    assert set(escaped.words[1].chars) == {"a"}

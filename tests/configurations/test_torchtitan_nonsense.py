@@ -81,3 +81,24 @@ def test_a_module_cannot_make_the_reader_work_for_ever(body: str) -> None:
     text = f"def f():\n{body}\n\n\ndef g():\n{body}\n"
     with pytest.raises(SpecError):
         FORM.read(text, "plan.py")
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
+def test_toml_beyond_all_measure(value: str) -> None:
+    """Nesting that the parser cannot follow, and numbers that Python refuses to convert, are told."""
+    with pytest.raises(SpecError, match="nested too deeply, or a number has thousands of digits"):
+        FORM.read(f"[training]\nseq_len = {value}\n[parallelism]\ntensor_parallel_degree = 1\n", "plan.toml")
+
+
+def test_tables_that_are_none() -> None:
+    """A number stands where a table of further keys may."""
+    found = FORM.read("job = 1\nexperimental = true\n[parallelism]\ntensor_parallel_degree = 2\n", "plan.toml")
+    assert [one.key for one in found.findings] == ["job"]
+
+
+def test_many_unknown_keys_are_told_at_once() -> None:
+    """From the fiftieth on nothing is said of what may be meant."""
+    keys_ = "".join(f"tensor_parallel_degre{number} = 1\n" for number in range(100))
+    found = FORM.read(f"[parallelism]\n{keys_}", "plan.toml").findings
+    assert len(found) == 100
+    assert sum("did you mean" in one.message for one in found) == 49

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 
 from planner.configurations.shell.text import BLANKS, Text
 
@@ -137,9 +138,10 @@ class _Lexer:
             if char in " \t\r\n;&|<>)":
                 break
             if char == "(":
-                if len(parts) == 1 and parts[0].kind == "text" and _ASSIGNMENT.match(parts[0].text.chars):
+                name = _merged(parts)
+                if len(name) == 1 and name[0].kind == "text" and _ASSIGNMENT.match(name[0].text.chars):
                     self.index += 1
-                    return Word(tuple(parts), spot, self.items())
+                    return Word(name, spot, self.items())
                 break
             if self.chars.startswith(("\\\n", "\\\r\n"), self.index):
                 self.index = self.chars.index("\n", self.index) + 1
@@ -156,7 +158,7 @@ class _Lexer:
                 self.dollar(parts, quoted=False)
             else:
                 self.run_of(_RUN, parts, quoted=False)
-        return Word(tuple(parts), spot)
+        return Word(_merged(parts), spot)
 
     def run_of(self, pattern: re.Pattern[str], parts: list[Part], *, quoted: bool) -> None:
         """Add the characters from here on that mean nothing but themselves, at least one."""
@@ -246,8 +248,16 @@ class _Lexer:
 
     @staticmethod
     def add(parts: list[Part], kind: str, text: Text, *, quoted: bool) -> None:
-        """Add a piece, to the one before if both are text alike."""
-        if kind == "text" and parts and (parts[-1].kind, parts[-1].quoted) == ("text", quoted):
-            parts[-1] = Part("text", Text.joined((parts[-1].text, text)), quoted)
-        else:
-            parts.append(Part(kind, text, quoted))
+        """Add a piece."""
+        parts.append(Part(kind, text, quoted))
+
+
+def _merged(parts: list[Part]) -> tuple[Part, ...]:
+    """Return the pieces of a word, those of text that are alike and follow one another as one."""
+    groups = groupby(parts, key=lambda part: (part.kind, part.quoted) if part.kind == "text" else id(part))
+    found: list[Part] = []
+    for _, group in groups:
+        listed = list(group)
+        first = listed[0]
+        found.append(first if len(listed) == 1 else Part("text", Text.joined(one.text for one in listed), first.quoted))
+    return tuple(found)

@@ -34,17 +34,19 @@ def read_toml(text: str, name: str) -> Configuration:
     """
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         spot = f"{name}:{place[1]}:{place[2]}" if place else name
-        message = f"is no TOML: {re.sub(r' *[(]at .*[)]$', '', str(error))}; correct it there"
+        said = re.sub(r" *[(]at .*[)]$", "", str(error))
+        reason = said if place else "its brackets are nested too deeply, or a number has thousands of digits"
+        message = f"is no TOML: {reason}; correct it there"
         raise SpecError.of(spot, message) from None
-    own = next((key for key in OWN_KEYS if key.partition(".")[2] in values.get(key.partition(".")[0], ())), None)
     places = dict(key_places(text))
     settings = {
         key: Setting(name=key, value=value, spot=Spot(name, *places.get(key, (0, 0))))
         for key, value in _flat(values, ())
     }
+    own = next((key for key in OWN_KEYS if key in settings), None)
     return Configuration(
         form="torchtitan",
         origin=name,
