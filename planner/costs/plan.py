@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from planner.costs.crossing import Beyond, crossing
 from planner.costs.hop import StageEnd, blocks, hop_time, inside_node
+from planner.costs.levels import Levels, memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.stage import (
     StageTerms,
@@ -45,6 +46,8 @@ class StageCost:
     """Micro-batches whose activations are held at once."""
     chunks: tuple[tuple[Seconds, Seconds], ...] = ()
     """(forward, backward) of each chunk for one micro-batch; empty if the stage is one chunk."""
+    levels: Levels = Levels()
+    """What the memory rises and falls by."""
 
     @property
     def passes(self) -> tuple[tuple[Seconds, Seconds], ...]:
@@ -211,6 +214,7 @@ def _stage_cost(
         parts=_parts(terms, stage),
         in_flight=in_flight,
         chunks=_chunks(terms, stage, plan.virtual_stages, first=index == 0),
+        levels=memory_levels(terms, layers, recomputed),
     )
 
 
