@@ -68,12 +68,12 @@ def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int
     lines: list[str] = []
     for kind, (pipeline, found) in enumerate(_kinds(plan, prediction)):
         if plan.other_pipelines:
-            lines += [*([""] if kind else []), f"pipelines {kind}: {_replicas(pipeline)}"]
+            lines += [*([""] if kind else []), f"pipelines {kind}: {replicas_text(pipeline)}"]
         lines += _run_table(pipeline, found, cluster, axes(plan), width, split=has_splits(plan))
     return lines
 
 
-def _replicas(plan: Plan) -> str:
+def replicas_text(plan: Plan) -> str:
     """Return how many replicas of a kind there are, and what each works on."""
     each = f"{plural(plan.num_microbatches, 'micro-batch').removesuffix('s')}{'es' * (plan.num_microbatches > 1)}"
     short = f" ({plural(plan.short_replicas, 'replica')} on one less)" if plan.short_replicas else ""

@@ -47,6 +47,8 @@ class Event(NamedTuple):
     chunk: int = -1
     other: int = -1
     """The stage that a transfer goes to."""
+    other_chunk: int = -1
+    """The chunk there."""
 
 
 Place = tuple[int, int]
@@ -157,13 +159,13 @@ class _Running:
         following = place + 1 if way == FORWARD else place - 1
         if one.kind == WEIGHT or not 0 <= following < len(self.what.route):
             return end, -1
-        receiver = self.what.route[following][0]
+        receiver, chunk = self.what.route[following]
         hop = self.takes.ahead[place] if way == FORWARD else self.takes.back[following]
         begin = end if self.takes.blocking else max(end, self.links.get((way, stage, receiver), 0.0))
         arrival = end if receiver == stage else begin + hop
         if arrival > begin:
             carried = ACTIVATIONS if way == FORWARD else GRADIENTS
-            self.events.append(Event(stage, P2P, carried, begin, arrival, one.micro_batch, one.chunk, receiver))
+            self.events.append(Event(stage, P2P, carried, begin, arrival, one.micro_batch, one.chunk, receiver, chunk))
         self.links[way, stage, receiver] = arrival
         self.arrived[way, one.micro_batch, following] = arrival
         return arrival if self.takes.blocking else end, receiver

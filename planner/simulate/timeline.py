@@ -58,7 +58,7 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
     """
     kinds = list(zip(plan.pipelines, costs.pipelines, strict=True))
     ran = [_ran(one, cost) for one, cost in kinds]
-    last = max(event.end for events in ran for event in events if event.lane == COMPUTE)
+    last = max(_done(found, cost) for found, (_, cost) in zip(ran, kinds, strict=True))
     alone, shared = len(kinds) == 1, max(stage.sync for stage in costs.all_stages)
     events: list[Event] = []
     memory: list[tuple[tuple[float, float], ...]] = []
@@ -70,7 +70,7 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
             by_stage[event.stage].append(event)
         for stage, (own, priced) in enumerate(zip(by_stage, cost.stages, strict=True)):
             passes = sorted((event for event in own if event.lane == COMPUTE), key=lambda event: event.start)
-            done = passes[-1].end if alone else last
+            done = _done(own, cost) if alone else last
             exchange = Event(stage, DP, SYNC, done, done + (priced.sync if alone else shared))
             ends = max(ends, exchange.end)
             memory.append(tuple(_memory(passes, exchange, priced, one.virtual_stages)))
@@ -103,6 +103,11 @@ def _durations(plan: Plan, costs: PlanCost) -> Durations:
         back=[hop.backward for hop in joints],
         blocking=costs.blocking,
     )
+
+
+def _done(events: Sequence[Event], costs: PlanCost) -> float:
+    """Return when the passes have ended [s], and what their stages wait for after them."""
+    return max(event.end for event in events if costs.blocking or event.lane == COMPUTE)
 
 
 def _numbered(event: Event, offset: int) -> Event:
