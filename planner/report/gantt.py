@@ -27,7 +27,9 @@ OTHER_STYLES = {IDLE: "bright_black", SENDS: "magenta", EXCHANGES: "green", OVER
 GROUP = 14
 """[columns] that the name of a group may take."""
 MOST_ROWS = 48
-"""Lines of stages; with more, those of chunks are put together, then the last stages are counted."""
+"""Lines of stages; of more the last ones are counted."""
+MOST_CHUNKS = 24
+"""Lines of chunks; with more, those of a stage are one."""
 LEAST = 0.8
 """[columns] that the shortest pass must take for micro-batches to be told apart."""
 
@@ -116,7 +118,7 @@ class _Page:
 def _rows(plan: Plan) -> list[_Row]:
     """Return the lines of stages; of their chunks where there is room."""
     stages = plan.all_stages
-    chunks = plan.virtual_stages if len(stages) * plan.virtual_stages <= MOST_ROWS else 1
+    chunks = plan.virtual_stages if len(stages) * plan.virtual_stages <= MOST_CHUNKS else 1
     several = len({stage.group for stage in stages}) > 1
     rows = []
     for index, stage in enumerate(stages):

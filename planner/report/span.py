@@ -40,7 +40,7 @@ class Segment:
         if self.is_cut:
             return {}
         return {
-            cell: seconds(self.start + cell * self.cell)
+            cell: seconds(self.start + cell * self.cell) if self.start + cell > 0 else "0"
             for cell in range(0, self.num_cells, TICK)
             if self.num_cells - cell >= TICK // 2
         }

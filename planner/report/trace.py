@@ -38,7 +38,7 @@ def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST
         most: events that are written at most, beside those that tell names, flows and memory.
 
     """
-    shown = window(found, most)
+    shown = window(found.events, found.step_time, most)
     events = [
         *_names(plan, found, cluster),
         *(_complete(event, plan.virtual_stages) for event in shown.events),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.simulate import Event, Timeline
+from planner.simulate import Event
+from planner.units import Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,17 +20,16 @@ class Window:
     """Events that are left out."""
 
 
-def window(found: Timeline, most: int) -> Window:
+def window(events: Sequence[Event], step_time: Seconds, most: int) -> Window:
     """Return at most `most` events: those that begin in an equally long first and last part of the step.
 
-    All of them are shown if they are no more; else as many from both ends as may be, down to whole ends of equal start.
+    All of them are shown if they are no more; else as many from both ends as may be, alike ones together.
     """
-    if len(found.events) <= most:
-        return Window(events=found.events, gap=None)
-    distances = sorted(_distance(event, found.step_time) for event in found.events)
-    reach = distances[most]
-    shown = tuple(event for event in found.events if _distance(event, found.step_time) < reach)
-    return Window(events=shown, gap=(reach, found.step_time - reach), num_hidden=len(found.events) - len(shown))
+    if len(events) <= most:
+        return Window(events=tuple(events), gap=None)
+    reach = sorted(_distance(event, step_time) for event in events)[most]
+    shown = tuple(event for event in events if _distance(event, step_time) < reach)
+    return Window(events=shown, gap=(reach, step_time - reach), num_hidden=len(events) - len(shown))
 
 
 def _distance(event: Event, end: float) -> float:
