@@ -8,7 +8,7 @@ from itertools import groupby
 
 from planner.domain.plan import Plan
 from planner.report.figures import gib, seconds
-from planner.report.layout import WIDTH, cut, labelled
+from planner.report.layout import WIDTH, cut, joined, labelled
 from planner.report.plan import decision
 from planner.report.span import Segment, segments
 from planner.report.stages import replicas_text
@@ -239,4 +239,4 @@ def _legend(plan: Plan, found: Timeline, *, told: bool, chunked: bool, width: in
         texts.append(f"blank: at work on another of the stage's {plan.virtual_stages} chunks")
     if any(part.is_cut for part in segments(found, WIDTH)):
         texts.append(f"{CUT} not shown: the passes between repeat")
-    return labelled("legend", "; ".join(texts), width)
+    return labelled("legend", "; ".join(joined(text) for text in texts), width)

@@ -14,6 +14,8 @@ from planner.report.plan import RUNNERS_UP_TITLE, decision, hourly_price, runner
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340, 250, 58, 40, 18, 16
 """[units] of a chart and its margins."""
+CHARTS = "The star is this plan; numbers are the rows of the table. The line joins what nothing beats in both."
+NO_OTHERS = "The search met no other kind of plan."
 NEAR = 5e-3
 """[-] by which values may differ to be alike."""
 
@@ -48,16 +50,17 @@ def alternatives(about: Subject) -> Markup:
     ]
     used = [index for index, title in enumerate(["", *head]) if title == "" or any(row[index] for row in cells)]
     titles = [["", *head][index] for index in used]
+    lines = [[row[index] for index in used] for row in cells]
     return join(
         tag("p", tag("b", "S: "), f"a search for the same job finds another plan, {decision(found.plan)}: ",
             figure(found.prediction.step_time, seconds(found.prediction.step_time))) if better else "",
-        tag("div", *charts, class_="charts"),
-        tag("p", "The star is this plan; numbers are the rows below. The line joins what nothing beats in both.", class_="note")
-        if charts
-        else "",
-        table(titles, [[row[index] for index in used] for row in cells], right=tuple(titles[1:-1]), caption=RUNNERS_UP_TITLE.capitalize())
-        if rows
-        else tag("p", "The search met no other kind of plan."),
+        tag(
+            "div",
+            tag("div", *charts, class_="charts", style=f"flex-basis:{330 * len(charts)}px") if charts else "",
+            table(titles, lines, right=tuple(titles[1:-1]), caption=RUNNERS_UP_TITLE.capitalize()) if rows else NO_OTHERS,
+            class_="options",
+        ),
+        tag("p", CHARTS, class_="note") if charts else "",
         _rejected(about),
     )
 

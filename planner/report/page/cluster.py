@@ -22,8 +22,8 @@ MOST_TILES = 24
 """Drawings of nodes for each group; alike neighbours are one."""
 MOST_GROUPS = 5
 """Groups that a map of links has room for."""
-MAP_WIDTH, BOX = 720, 118
-"""[units] of the map of links, and of a group in it."""
+BOX, BETWEEN = 126, 292
+"""[units] of a group in the map of links, and from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ def _card(group: DeviceGroup, nodes: dict[str, list[Rank]], whole: Cluster, offs
         )
         if group.num_nodes > 1 or len(whole.groups) > 1
         else "",
+        style=f"flex:{min(4, len(shown))} 1 {240 + 140 * min(2, len(shown) - 1)}px",
     )
 
 
@@ -144,10 +145,9 @@ def _map(whole: Cluster) -> Markup:
     if not 1 < len(groups) <= MOST_GROUPS:
         return _list(whole)
     pairs = sorted(combinations(range(len(groups)), 2), key=lambda pair: pair[1] - pair[0])
-    step = (MAP_WIDTH - BOX) / (len(groups) - 1)
-    centres = [BOX / 2 + index * step for index in range(len(groups))]
-    arcs = [_arc(whole, centres, pair, level) for level, pair in enumerate(pairs)]
-    height = 64 + 30 * len(pairs)
+    centres = [BOX / 2 + 1 + index * BETWEEN for index in range(len(groups))]
+    arcs = [_arc(whole, centres, pairs, level) for level in range(len(pairs))]
+    width, height = BOX + 2 + BETWEEN * (len(groups) - 1), 64 + 30 * len(pairs)
     boxes = [
         tag(
             "g",
@@ -164,7 +164,8 @@ def _map(whole: Cluster) -> Markup:
             "svg",
             *arcs,
             *boxes,
-            viewBox=f"0 0 {MAP_WIDTH} {height}",
+            viewBox=f"0 0 {width} {height}",
+            style=f"min-width:{0.75 * width:.0f}px;max-width:{1.2 * width:.0f}px",
             role="img",
             aria_label=f"Links between the groups: {said}",
         ),
@@ -175,17 +176,19 @@ def _map(whole: Cluster) -> Markup:
     )
 
 
-def _arc(whole: Cluster, centres: list[float], pair: tuple[int, int], level: int) -> Markup:
-    """Return a line below the groups that it connects, with what it is."""
-    first, second = pair
+def _arc(whole: Cluster, centres: list[float], pairs: list[tuple[int, int]], level: int) -> Markup:
+    """Return a line below the groups that it connects, with what it is; shorter ones lie inside longer ones."""
+    first, second = pairs[level]
     low = 74 + 30 * level
-    inward = 8 * (level + 1) - 4 * len(centres)
-    left, right = centres[first] + inward, centres[second] - inward
+    inside_first = sum(pair[0] == first for pair in pairs[:level])
+    inside_second = sum(pair[1] == second for pair in pairs[:level])
+    left = centres[first] + BOX / 2 - 12 - 14 * inside_first
+    right = centres[second] - BOX / 2 + 12 + 14 * inside_second
     link = whole.link(whole.groups[first].name, whole.groups[second].name)
     return tag(
         "g",
         tag("path", d=f"M{left:.1f} 48V{low}H{right:.1f}V48", class_="arc" if link else "arc plain"),
-        tag("text", _link_text(whole, link, first, second), x=f"{(left + right) / 2:.1f}", y=low - 5, class_="on"),
+        tag("text", _link_text(whole, link, first, second), x=f"{(left + right) / 2:.1f}", y=low - 6, class_="on"),
     )
 
 

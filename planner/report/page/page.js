@@ -78,10 +78,16 @@
     pane.scrollLeft = at * svg.clientWidth - centre;
   };
 
+  // The chosen pass stays where it is, or the middle of what is seen.
+  const centre = () => {
+    const left = chosen ? share(chosen, "x") * svg.clientWidth - pane.scrollLeft : -1;
+    return left >= 0 && left <= pane.clientWidth ? left : pane.clientWidth / 2;
+  };
+
   const act = {
-    "+": () => zoomTo(zoom * 2, pane.clientWidth / 2),
-    "=": () => zoomTo(zoom * 2, pane.clientWidth / 2),
-    "-": () => zoomTo(zoom / 2, pane.clientWidth / 2),
+    "+": () => zoomTo(zoom * 2, centre()),
+    "=": () => zoomTo(zoom * 2, centre()),
+    "-": () => zoomTo(zoom / 2, centre()),
     "0": () => zoomTo(1, 0),
   };
 

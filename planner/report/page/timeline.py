@@ -13,11 +13,11 @@ from planner.report.page.patterns import definitions
 from planner.report.page.subject import Subject
 from planner.report.window import busy, pass_name, window
 from planner.simulate import Event, Timeline
-from planner.simulate.events import ACTIVATIONS, COMPUTE, DP, P2P
+from planner.simulate.events import ACTIVATIONS, COMPUTE, DP, GRADIENTS, P2P
 from planner.simulate.timeline import OVERHEAD, SYNC
 
-MOST_EVENTS = 3000
-"""Passes, transfers and exchanges that are drawn; of more those near the ends of the step."""
+MOST_EVENTS = 4000
+"""Passes, transfers and exchanges that are drawn: of more no transfers, then only what is near the ends of the step."""
 MOST_STAGES = 64
 """Rows that are drawn."""
 ROW, TOP = 34, 26
@@ -55,10 +55,12 @@ class Axis:
 def timeline(about: Subject) -> Markup:
     """Return the drawing with its controls and its legend, and the same in figures."""
     found, plan = about.timeline, about.plan
-    drawn = [event for event in found.events if _is_drawn(event)]
+    num_rows = min(found.num_stages, MOST_STAGES)
+    drawn = [event for event in found.events if event.stage < num_rows and _is_drawn(event)]
+    if len(drawn) > MOST_EVENTS:
+        drawn = [event for event in drawn if event.lane != P2P]
     shown = window(drawn, found.step_time, MOST_EVENTS)
     axis = _axis(found, shown.gap)
-    num_rows = min(found.num_stages, MOST_STAGES)
     rows = [_row(index, shown.events, axis, plan.virtual_stages) for index in range(num_rows)]
     height = TOP + ROW * num_rows
     said = f"{plural(num_rows, 'stage')} over {seconds(found.step_time)}; the table below has the same in figures"
@@ -67,7 +69,7 @@ def timeline(about: Subject) -> Markup:
         definitions(),
         tag("g", *_ticks(axis, height), class_="axis"),
         *rows,
-        *_cut(axis, height, shown.num_hidden),
+        *_cut(axis, height),
         width="100%",
         height=height,
         role="img",
@@ -84,8 +86,9 @@ def timeline(about: Subject) -> Markup:
             class_="timeline",
         ),
         tag("p", f"{plural(hidden, 'stage')} more not drawn.") if hidden else "",
+        tag("p", f"The gap stands for {plural(shown.num_hidden, 'event')}, which repeat.") if shown.gap else "",
         tag("p", HELP, class_="readout", role="status", aria_live="polite"),
-        _legend(found, plan),
+        _legend(plan, {event.name for event in shown.events}),
         tag("details", tag("summary", "In figures"), _figures(found)),
     )
 
@@ -173,17 +176,11 @@ def _ticks(axis: Axis, height: int) -> Iterator[Markup]:
         )
 
 
-def _cut(axis: Axis, height: int, num_hidden: int) -> Iterator[Markup]:
+def _cut(axis: Axis, height: int) -> Iterator[Markup]:
     """Yield what stands for events that are left out."""
     if len(axis.parts) > 1:
-        note = f"{plural(num_hidden, 'event')} not drawn, which repeat"
         left, right = axis.parts[0][3], axis.parts[1][2]
-        yield tag(
-            "g",
-            tag("title", note),
-            tag("rect", x=_share(left), width=_share(right - left), y=TOP, height=height - TOP, class_="cut"),
-            tag("text", f"... {note} ...", class_="cut", style=f"--x:{_share((left + right) / 2)}", x=0, y=0),
-        )
+        yield tag("rect", x=_share(left), width=_share(right - left), y=TOP, height=height - TOP, class_="cut")
 
 
 def _name(plan: Plan, index: int) -> Markup:
@@ -201,19 +198,17 @@ def _controls() -> Markup:
     return tag("div", *made, class_="controls", role="toolbar", aria_label="Zoom of the timeline")
 
 
-def _legend(found: Timeline, plan: Plan) -> Markup:
-    """Return what the colours and patterns mean, those that occur."""
-    kinds = {event.name for passes in found.passes for event in passes}
+def _legend(plan: Plan, drawn: set[str]) -> Markup:
+    """Return what the colours and patterns mean, those that are drawn."""
     rows = [("pass F0", "forward", "F"), ("pass B0", "backward", "B"), ("pass I0", "backward, input", "I")]
     rows.append(("pass W0", "backward, weights", "W"))
-    shown = [(look, text) for look, text, kind in rows if kind in kinds]
+    shown = [(look, text) for look, text, kind in rows if kind in drawn]
     if plan.virtual_stages > 1:
         shown += [(f"pass {kind}1", f"{text} of an odd chunk") for kind, text in (("F", "forward"), ("B", "backward"))]
-    others = {event.name for event in found.events}
-    shown += [("send", "transfer of activations")] if ACTIVATIONS in others else []
-    shown += [("send back", "transfer of gradients")] if "gradients" in others else []
-    shown += [("sync", "gradient exchange and optimizer, as far as they are waited for")] if SYNC in others else []
-    shown += [("overhead", "overhead of the step")] if OVERHEAD in others else []
+    shown += [("send", "transfer of activations")] if ACTIVATIONS in drawn else []
+    shown += [("send back", "transfer of gradients")] if GRADIENTS in drawn else []
+    shown += [("sync", "gradient exchange and optimizer, as far as they are waited for")] if SYNC in drawn else []
+    shown += [("overhead", "overhead of the step")] if OVERHEAD in drawn else []
     items = [
         tag("li", tag("svg", tag("rect", width=18, height=14, class_=look), width=18, height=14, aria_hidden="true"), text)
         for look, text in shown
