@@ -124,12 +124,14 @@ def explained(
     """Return what is said of a plan, for machines; `found` is what a search for its job finds, if one was made."""
     from planner.pipeline import find_repairs, runs_on
     from planner.report.explain import binding
-    from planner.report.to_json import plan_document, prediction_document
+    from planner.report.to_json import certificate_record, plan_document, prediction_document
 
     parts = (file.cluster, file.model, file.job)
     repairs = find_repairs(file.plan, *parts, prediction)
     document = prediction_document(file.plan, prediction, problems, *parts, repairs)
     names = runs_on(found.plan, file.cluster) if found else ()
+    proved = None if file.edited else file.certificate
+    document["certificate"] = proved and certificate_record(proved)
     document["binding"] = binding(file.plan, prediction)
     document["search"] = plan_document(found, file.cluster, file.model, file.job, names) if found else None
     document["why_not"] = [
