@@ -19,7 +19,7 @@ def report(
         bool, typer.Option("--search/--no-search", help="Search again, to show the alternatives.")
     ] = True,
 ) -> None:
-    """Write a plan as one page for a browser: figures, drawings, proof and inputs in a single file."""
+    """Write a plan as one page for a browser, with everything in a single file."""
     from planner import pipeline
     from planner.cli.explain import explained, searched
     from planner.cli.output import STDOUT, refuse_unwritable

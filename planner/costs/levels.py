@@ -26,6 +26,10 @@ class Levels:
     """Of one micro-batch; a pass of one of several chunks adds its share."""
 
 
+NO_LEVELS = Levels()
+"""Of a stage whose memory is not told."""
+
+
 def memory_levels(terms: StageTerms, num_layers: Number, num_recomputed: Number) -> Levels:
     """Return what the memory of a stage is made of; all of it is linear in the micro-batches in flight."""
     empty, one = (stage_memory(terms, num_layers, num_recomputed, in_flight) for in_flight in (0.0, 1.0))

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from planner.costs.crossing import Beyond, crossing
 from planner.costs.hop import StageEnd, blocks, hop_time, inside_node
-from planner.costs.levels import Levels, memory_levels
+from planner.costs.levels import NO_LEVELS, Levels, memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.stage import (
     StageTerms,
@@ -46,7 +46,7 @@ class StageCost:
     """Micro-batches whose activations are held at once."""
     chunks: tuple[tuple[Seconds, Seconds], ...] = ()
     """(forward, backward) of each chunk for one micro-batch; empty if the stage is one chunk."""
-    levels: Levels = Levels()
+    levels: Levels = NO_LEVELS
     """What the memory rises and falls by."""
 
     @property

@@ -131,9 +131,8 @@ def _rows(plan: Plan) -> list[_Row]:
 
 def _said(found: Timeline) -> str:
     """Return how long the step is, and what the figures behind the lines are."""
-    return (
-        f"{seconds(found.step_time)}; busy: time in passes, over the step; GiB: most memory in it, on the fullest device"
-    )
+    most = "GiB: most memory in it, on the fullest device"
+    return f"{seconds(found.step_time)}; busy: time in passes, over the step; {most}"
 
 
 def _kind_starts(plan: Plan) -> dict[int, str]:

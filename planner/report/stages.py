@@ -76,7 +76,7 @@ def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int
 def stage_rows(
     plan: Plan, prediction: Prediction, cluster: Cluster
 ) -> list[tuple[str, list[str], list[tuple[Run, list[str]]]]]:
-    """Return the same table as cells: (title, titles of the columns, rows) of each kind of pipeline, memory left out."""
+    """Return the same as cells: (title, titles of the columns, rows) of each kind of pipeline, memory left out."""
     cut_by, split = axes(plan), has_splits(plan)
     head = _head(cut_by, split=split)[:-1]
     return [

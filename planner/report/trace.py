@@ -1,7 +1,7 @@
 """A step as a trace that ui.perfetto.dev and chrome://tracing open: the Trace Event Format in its JSON form.
 
-Source: "Trace Event Format" of the Chromium project: complete events (``X``), flows (``s``, ``f``), counters (``C``) and
-metadata (``M``), times in microseconds.
+Source: "Trace Event Format" of the Chromium project: complete events (``X``), flows (``s``, ``f``), counters (``C``)
+and metadata (``M``), times in microseconds.
 """
 
 from __future__ import annotations

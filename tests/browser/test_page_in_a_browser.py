@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -23,6 +24,8 @@ from report.pages import hostile, subject
 from report.report_cases import Case
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+OWN = (".google.com", ".googleapis.com", ".gvt1.com")
+"""Hosts that Chromium asks whatever it shows; their names are not resolved here."""
 TIME_LIMIT = 120
 """[s] after which a browser hangs."""
 
@@ -77,6 +80,7 @@ def opened(browser: str, text: str, folder: Path, width: int) -> tuple[str, str,
             "--disable-gpu",
             "--disable-background-networking",
             "--disable-component-update",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
             "--no-first-run",
             "--enable-logging=stderr",
             f"--user-data-dir={folder / 'profile'}",
@@ -95,13 +99,18 @@ def opened(browser: str, text: str, folder: Path, width: int) -> tuple[str, str,
 
 
 def asked(log: dict[str, Any]) -> set[str]:
-    """Return the addresses that were asked for on behalf of the page, files left out."""
-    found = (event.get("params", {}) for event in log["events"])
-    return {
-        params["url"]
-        for params in found
-        if params.get("url", "").startswith(("http", "ws")) and params.get("initiator", "").startswith("file")
-    }
+    """Return the addresses that were asked for, files and what the browser asks on its own behalf left out."""
+    found = {str(event.get("params", {}).get("url", "")) for event in log["events"]}
+    hosts = {url: urlsplit(url).hostname or "" for url in found if url.startswith(("http", "ws"))}
+    return {url for url, host in hosts.items() if not host.endswith(OWN)}
+
+
+def test_a_request_would_be_seen(browser: str, tmp_path: Path) -> None:
+    """A page that loads a picture and complains is caught at both."""
+    text = "<img src='http://localhost:9/picture'><script>console.error('a complaint')</script>"
+    _, console, log = opened(browser, text, tmp_path, 500)
+    assert "a complaint" in console
+    assert asked(log) == {"http://localhost:9/picture"}
 
 
 def test_a_page_loads_quietly(browser: str, case: Case, tmp_path: Path) -> None:

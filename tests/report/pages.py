@@ -34,7 +34,12 @@ def subject(case: Case, plan: Plan, others: tuple[Plan, ...] = (), *, searched: 
     document["binding"] = binding(plan, prediction)
     document["search"] = plan_document(found, *parts, ("megatron",)) if found else None
     certificate = Certificate(objective=10.0, lower_bound=9.9, replay_lower_bound=9.0)
-    document["certificate"] = {"objective_s": 10.0, "lower_bound_s": 9.9, "replay_lower_bound_s": 9.0, "gap": certificate.gap}
+    document["certificate"] = {
+        "objective_s": 10.0,
+        "lower_bound_s": 9.9,
+        "replay_lower_bound_s": 9.0,
+        "gap": certificate.gap,
+    }
     return Subject(
         plan=plan,
         prediction=prediction,
@@ -134,5 +139,7 @@ def numbers(document: Any) -> Iterator[float]:
 
 def embedded(page: str) -> Any:
     """Return the document in a page."""
-    start = page.index('<script type="application/json" id="document">') + len('<script type="application/json" id="document">')
+    start = page.index('<script type="application/json" id="document">') + len(
+        '<script type="application/json" id="document">'
+    )
     return json.loads(page[start : page.index("</script>", start)])

@@ -24,7 +24,9 @@ COST = StageCost(
 )
 
 
-def made(stages: int, microbatches: int, *, chunks: int = 1, hop: float = 0.0, blocking: bool = False) -> tuple[Plan, Timeline]:
+def made(
+    stages: int, microbatches: int, *, chunks: int = 1, hop: float = 0.0, blocking: bool = False
+) -> tuple[Plan, Timeline]:
     """Return a plan whose stages take 1 s forward and 2 s backward, and its step."""
     between = Hop(forward=hop, backward=hop)
     cost = COST if chunks == 1 else replace(COST, chunks=((1.0 / chunks, 2.0 / chunks),) * chunks)
@@ -95,7 +97,9 @@ def test_a_line_for_each_chunk() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
-@pytest.mark.parametrize(("stages", "microbatches", "chunks"), [(1, 1, 1), (4, 8, 1), (8, 256, 1), (4, 64, 3), (60, 60, 1)])
+@pytest.mark.parametrize(
+    ("stages", "microbatches", "chunks"), [(1, 1, 1), (4, 8, 1), (8, 256, 1), (4, 64, 3), (60, 60, 1)]
+)
 def test_no_line_is_wider_than_the_page(stages: int, microbatches: int, chunks: int, width: int) -> None:
     """Whatever the plan; spans lie inside the lines of stages."""
     plan, found = made(stages, microbatches, chunks=chunks, hop=0.1)

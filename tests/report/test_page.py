@@ -37,8 +37,7 @@ def test_a_page_is_well_formed_and_has_every_section(about: Subject) -> None:
     assert len(names) == len(set(names))
     wanted = [attributes["href"] for name, attributes in reader.elements if name == "a"]
     assert {str(link).removeprefix("#") for link in wanted} <= set(names)
-    titles = [text for text in reader.texts["h2"]]
-    assert titles == [
+    assert reader.texts["h2"] == [
         "Stages",
         "Where it runs",
         "One step",

@@ -75,9 +75,7 @@ def test_the_trace_ends_with_the_predicted_step(mixed: Case, plan: Plan) -> None
     assert document["otherData"]["step_time_s"] == pytest.approx(prediction.step_time, rel=1e-9)
     for index, stage in enumerate(prediction.stages):
         counted = [
-            event["args"]["GiB"]
-            for event in document["traceEvents"]
-            if event["ph"] == "C" and event["pid"] == index
+            event["args"]["GiB"] for event in document["traceEvents"] if event["ph"] == "C" and event["pid"] == index
         ]
         assert max(counted) == pytest.approx(max(dict(stage.peaks).values()) / 2**30, abs=0.001)
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -154,9 +153,7 @@ def by_hand() -> Timeline:
     )
     return timeline(
         plan,
-        PlanCost(
-            stages=(first, replace(first, sync=3.0)), hops=(Hop(forward=0.5, backward=0.5),), step_overhead=0.25
-        ),
+        PlanCost(stages=(first, replace(first, sync=3.0)), hops=(Hop(forward=0.5, backward=0.5),), step_overhead=0.25),
     )
 
 
@@ -185,9 +182,7 @@ def test_halves_of_a_backward_pass() -> None:
     Stage 1: F0 1-2, I0 2-3, W0 3-4. Stage 0: F0 0-1, I0 3-4, W0 4-5.
     """
     order = tuple(Pass(kind, 0, 0) for kind in "FIW")
-    takes = Durations(
-        passes={(kind, stage, 0): 1.0 for kind in "FIW" for stage in range(2)}, ahead=[0.0], back=[0.0]
-    )
+    takes = Durations(passes={(kind, stage, 0): 1.0 for kind in "FIW" for stage in range(2)}, ahead=[0.0], back=[0.0])
     found = run(Course(orders=(order, order), route=((0, 0), (1, 0))), takes)
     assert {(one.stage, one.name): one.start for one in found} == {
         (0, "F"): 0.0,
@@ -232,12 +227,9 @@ def test_interleaved_micro_batches_in_groups() -> None:
 def test_orders_that_wait_for_one_another_are_our_bug() -> None:
     """Stage 0 wants its gradient before it has sent all that stage 1 asks for first."""
     orders = ((Pass("F", 0, 0), Pass("B", 0, 0), Pass("F", 1, 0)), (Pass("F", 1, 0), Pass("B", 0, 0)))
-    takes = Durations(
-        passes={(kind, stage, 0): 1.0 for kind in "FB" for stage in range(2)}, ahead=[0.0], back=[0.0]
-    )
+    takes = Durations(passes={(kind, stage, 0): 1.0 for kind in "FB" for stage in range(2)}, ahead=[0.0], back=[0.0])
     with pytest.raises(AssertionError, match="stage 0, stage 1 wait for inputs"):
         run(Course(orders=orders, route=((0, 0), (1, 0))), takes)
-
 
 
 def test_memory_by_hand() -> None:

@@ -52,12 +52,20 @@ def alternatives(about: Subject) -> Markup:
     titles = [["", *head][index] for index in used]
     lines = [[row[index] for index in used] for row in cells]
     return join(
-        tag("p", tag("b", "S: "), f"a search for the same job finds another plan, {decision(found.plan)}: ",
-            figure(found.prediction.step_time, seconds(found.prediction.step_time))) if better else "",
+        tag(
+            "p",
+            tag("b", "S: "),
+            f"a search for the same job finds another plan, {decision(found.plan)}: ",
+            figure(found.prediction.step_time, seconds(found.prediction.step_time)),
+        )
+        if better
+        else "",
         tag(
             "div",
             tag("div", *charts, class_="charts", style=f"flex-basis:{330 * len(charts)}px") if charts else "",
-            table(titles, lines, right=tuple(titles[1:-1]), caption=RUNNERS_UP_TITLE.capitalize()) if rows else NO_OTHERS,
+            table(titles, lines, right=tuple(titles[1:-1]), caption=RUNNERS_UP_TITLE.capitalize())
+            if rows
+            else NO_OTHERS,
             class_="options",
         ),
         tag("p", CHARTS, class_="note") if charts else "",
@@ -93,7 +101,9 @@ def _chart(
         for option, x, y in zip(options, across, times, strict=True)
     ]
     marks = [*_ticks(across, place_x, text, vertical=False), *_ticks(times, place_y, seconds, vertical=True)]
-    said = "; ".join(f"{option.mark}: {seconds(y)}, {text(x)}" for option, x, y in zip(options, across, times, strict=True))
+    said = "; ".join(
+        f"{option.mark}: {seconds(y)}, {text(x)}" for option, x, y in zip(options, across, times, strict=True)
+    )
     picture = tag(
         "svg",
         tag("path", d=f"M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}", class_="frame"),
@@ -169,5 +179,3 @@ def _rejected(about: Subject) -> Markup:
     share = percent(reasons[0][1] / total)
     made = table(["reason", "candidates"], rows, right=("candidates",), caption=f"{share} of them for the first reason")
     return tag("details", tag("summary", f"{count(total)} candidates were rejected"), made)
-
-

@@ -88,7 +88,10 @@ def _card(group: DeviceGroup, nodes: dict[str, list[Rank]], whole: Cluster, offs
             "p",
             tag("span", class_="wire net", aria_hidden="true"),
             f"between nodes: {network.name}, {rate(network.bandwidth)} a node",
-            *(f"; beyond {plural(tier.num_nodes, 'node')} ({tier.name}): {rate(tier.bandwidth)}" for tier in network.tiers),
+            *(
+                f"; beyond {plural(tier.num_nodes, 'node')} ({tier.name}): {rate(tier.bandwidth)}"
+                for tier in network.tiers
+            ),
             class_="link",
         )
         if group.num_nodes > 1 or len(whole.groups) > 1
@@ -97,9 +100,7 @@ def _card(group: DeviceGroup, nodes: dict[str, list[Rank]], whole: Cluster, offs
     )
 
 
-def _tiles(
-    group: DeviceGroup, nodes: dict[str, list[Rank]], whole: Cluster, offsets: list[int]
-) -> Iterator[Tile]:
+def _tiles(group: DeviceGroup, nodes: dict[str, list[Rank]], whole: Cluster, offsets: list[int]) -> Iterator[Tile]:
     """Yield the nodes of a group in their order, idle ones last."""
     shared = [other for other in whole.groups if group.nodes and other.nodes == group.nodes]
     before = sum(other.devices_per_node for other in shared[: shared.index(group)]) if shared else 0

@@ -67,9 +67,17 @@ def _tiles(about: Subject) -> list[Markup]:
         (
             "fullest device",
             join(figure(fullest.peak_memory, gib(fullest.peak_memory)), " GiB"),
-            join("of ", figure(fullest.memory_limit, gib(fullest.memory_limit)), f" GiB{'' if fullest.fits else ': too full'}"),
+            join(
+                "of ",
+                figure(fullest.memory_limit, gib(fullest.memory_limit)),
+                f" GiB{'' if fullest.fits else ': too full'}",
+            ),
         ),
-        ("devices", figure(prediction.num_devices, count(prediction.num_devices)), f"of {count(about.cluster.num_devices)}"),
+        (
+            "devices",
+            figure(prediction.num_devices, count(prediction.num_devices)),
+            f"of {count(about.cluster.num_devices)}",
+        ),
     ]
     return [
         tag("div", tag("span", name), tag("strong", value), tag("small", note), class_="tile")

@@ -44,9 +44,7 @@ def figure(value: float, text: str) -> Markup:
 def table(head: list[str], rows: list[list[str]], *, right: tuple[str, ...] = (), caption: str = "") -> Markup:
     """Return a table that scrolls sideways where it is too wide; the columns in `right` hold numbers."""
     classes = ["n" if title in right else None for title in head]
-    body = [
-        tag("tr", *(tag("td", cell, class_=kind) for cell, kind in zip(row, classes, strict=True))) for row in rows
-    ]
+    body = [tag("tr", *(tag("td", cell, class_=kind) for cell, kind in zip(row, classes, strict=True))) for row in rows]
     titles = [tag("th", title, class_=kind, scope="col") for title, kind in zip(head, classes, strict=True)]
     made = tag(
         "table",

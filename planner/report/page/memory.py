@@ -26,9 +26,7 @@ BUCKETS = 240
 def memory(about: Subject) -> Markup:
     """Return both drawings with their legend."""
     found = runs(about.plan, about.prediction)
-    parts = [
-        name for name in PARTS if any(dict(run.fullest.memory).get(name, 0.0) > 0 for run in found)
-    ]
+    parts = [name for name in PARTS if any(dict(run.fullest.memory).get(name, 0.0) > 0 for run in found)]
     most = max(max(stage.device_memory, stage.peak_memory) for stage in about.prediction.stages)
     rows = [_bar(run, about, parts, most) for run in found[:MOST_ROWS]]
     hidden = sum(len(run.stages) for run in found[MOST_ROWS:])
@@ -37,7 +35,12 @@ def memory(about: Subject) -> Markup:
         tag("h3", "At its peak, GiB on the fullest device of the stage"),
         tag("div", *rows, class_="fills"),
         tag("p", f"{hidden} more stages not drawn.") if hidden else "",
-        tag("ul", *(_key(name) for name in parts), tag("li", tag("i", class_="limit-key"), "limit: device memory less the head-room"), class_="legend"),
+        tag(
+            "ul",
+            *(_key(name) for name in parts),
+            tag("li", tag("i", class_="limit-key"), "limit: device memory less the head-room"),
+            class_="legend",
+        ),
         _table(found, parts),
         tag("h3", "In the course of a step"),
         tag("div", *_curves(about), class_="curves"),
@@ -132,14 +135,23 @@ def _table(found: Sequence[Run], parts: Sequence[str]) -> Markup:
                 PEAK_WORDS[stage.peak_at],
             ]
         )
-    made = table(head, rows, right=tuple(head[1:-1]), caption="GiB of the fullest stage of each row; held: micro-batches in flight")
+    made = table(
+        head,
+        rows,
+        right=tuple(head[1:-1]),
+        caption="GiB of the fullest stage of each row; held: micro-batches in flight",
+    )
     return tag("details", tag("summary", "In figures"), made)
 
 
 def _curves(about: Subject) -> list[Markup]:
     """Return memory over time of every stage, or of so many of them spread over all."""
     count = len(about.timeline.memory)
-    chosen = range(count) if count <= MOST_CURVES else sorted({round(i * (count - 1) / (MOST_CURVES - 1)) for i in range(MOST_CURVES)})
+    chosen = (
+        range(count)
+        if count <= MOST_CURVES
+        else sorted({round(i * (count - 1) / (MOST_CURVES - 1)) for i in range(MOST_CURVES)})
+    )
     most = max(max(stage.device_memory, stage.peak_memory) for stage in about.prediction.stages)
     return [
         _curve(index, about.timeline.memory[index], about.timeline.step_time, about.prediction.stages[index], most)
@@ -165,7 +177,11 @@ def _curve(
         role="img",
         aria_label=f"Memory of stage {index} over a step of {seconds(step_time)}: at most {gib(top)} GiB",
     )
-    return tag("figure", picture, tag("figcaption", tag("b", f"stage {index}"), f" most {gib(top)} of {gib(stage.memory_limit)} GiB"))
+    return tag(
+        "figure",
+        picture,
+        tag("figcaption", tag("b", f"stage {index}"), f" most {gib(top)} of {gib(stage.memory_limit)} GiB"),
+    )
 
 
 def _thinned(points: Sequence[tuple[float, float]], step_time: float) -> list[tuple[float, float]]:
@@ -177,5 +193,3 @@ def _thinned(points: Sequence[tuple[float, float]], step_time: float) -> list[tu
         found.setdefault(int(BUCKETS * point[0] / step_time), []).append(point)
     kept = (sorted({max(bucket, key=lambda point: point[1]), bucket[-1]}) for bucket in found.values())
     return [point for bucket in kept for point in bucket]
-
-

@@ -210,10 +210,16 @@ def _legend(plan: Plan, drawn: set[str]) -> Markup:
     shown += [("sync", "gradient exchange and optimizer, as far as they are waited for")] if SYNC in drawn else []
     shown += [("overhead", "overhead of the step")] if OVERHEAD in drawn else []
     items = [
-        tag("li", tag("svg", tag("rect", width=18, height=14, class_=look), width=18, height=14, aria_hidden="true"), text)
+        tag(
+            "li",
+            tag("svg", tag("rect", width=18, height=14, class_=look), width=18, height=14, aria_hidden="true"),
+            text,
+        )
         for look, text in shown
     ]
-    note = " Numbers are micro-batches (micro-batch.chunk)." if plan.virtual_stages > 1 else " Numbers are micro-batches."
+    note = (
+        " Numbers are micro-batches (micro-batch.chunk)." if plan.virtual_stages > 1 else " Numbers are micro-batches."
+    )
     return join(tag("ul", *items, class_="legend"), tag("p", _said(plan) + note, class_="note"))
 
 
