@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -105,7 +105,7 @@ class _Page:
                 self.length -= 1
         self.add(f"{text}\n")
 
-    def cells(self, cells: Sequence[tuple[str, str]]) -> None:
+    def cells(self, cells: Iterable[tuple[str, str]]) -> None:
         """Add (character, style), alike neighbours in one span."""
         for style, run in groupby(cells, key=lambda cell: cell[1]):
             characters = [character for character, _ in run]
