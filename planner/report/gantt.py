@@ -74,7 +74,7 @@ def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
             page.line(starts[row.stage])
         page.add(row.title.ljust(title) + " ")
         for part in parts:
-            page.cells(_cells(events[row.stage], row, part, told=told))
+            page.cells(_cells(events[row.stage], row, part, told=row.stage in told))
         page.line(f"{busies[row.stage]}{peaks[row.stage]}" if row.chunk <= 0 else "")
     if len(rows) > len(shown):
         page.line(f"... and {len(rows) - len(shown)} more lines; --format chrome has them all")
@@ -154,10 +154,11 @@ def _by_stage(found: Timeline) -> list[list[Event]]:
     return events
 
 
-def _told(found: Timeline, parts: Sequence[Segment]) -> bool:
-    """Tell whether micro-batches can be told apart."""
-    shortest = min(event.end - event.start for passes in found.passes for event in passes)
-    return shortest >= LEAST * min(part.cell for part in parts)
+def _told(found: Timeline, parts: Sequence[Segment]) -> set[int]:
+    """Return the stages whose passes are so long that micro-batches can be told apart."""
+    cell = min(part.cell for part in parts if not part.is_cut)
+    shortest = [min(event.end - event.start for event in passes) for passes in found.passes]
+    return {stage for stage, time in enumerate(shortest) if time >= LEAST * cell}
 
 
 def _cells(events: Sequence[Event], row: _Row, part: Segment, *, told: bool) -> Iterator[tuple[str, str]]:
@@ -220,15 +221,16 @@ def _axis(parts: Sequence[Segment]) -> list[str]:
     return ["".join(ticks), times]
 
 
-def _legend(plan: Plan, found: Timeline, *, told: bool, chunked: bool, width: int) -> list[str]:
+def _legend(plan: Plan, found: Timeline, *, told: set[int], chunked: bool, width: int) -> list[str]:
     """Return what the characters mean, those that occur."""
     kinds = {event.name for passes in found.passes for event in passes}
     words = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
     texts = []
     for kind, word in words.items():
-        if kind in kinds:
-            range_ = f"{LETTERS[kind][0]}-{LETTERS[kind][-1]}"
-            texts.append(f"{range_} {word} of micro-batch 0-9, 10-19, ..." if told else f"{kind} {word}")
+        if kind in kinds and told:
+            texts.append(f"{LETTERS[kind][0]}-{LETTERS[kind][-1]} {word} of micro-batch 0-9, 10-19, ...")
+        if kind in kinds and len(told) < found.num_stages:
+            texts.append(f"{kind} {word}{' of a shorter pass' * bool(told)}")
     others = {event.lane for event in found.events} | {event.name for event in found.events}
     texts += [f"{SENDS} sends only"] if P2P in others else []
     texts += [f"{EXCHANGES} gradient exchange and optimizer"] if "sync" in others else []
