@@ -78,7 +78,7 @@ def _bar(run: Run, about: Subject, parts: Sequence[str], most: float) -> Markup:
                             gib(sizes[name]),
                             x=length(left + share / 2),
                             y=19,
-                            fill=text_colour(PARTS[name][0]),
+                            style=f"fill:{text_colour(PARTS[name][0])}",
                         )
                     ]
                     if share >= LABELLED
