@@ -16,6 +16,7 @@ from planner.costs.stage import (
     layer_costs,
     stage_terms,
     sync_time,
+    update_time,
 )
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
@@ -48,6 +49,8 @@ class StageCost:
     """(forward, backward) of each chunk for one micro-batch; empty if the stage is one chunk."""
     levels: Levels = NO_LEVELS
     """What the memory rises and falls by."""
+    update: Seconds = 0.0
+    """Of `sync`, what the optimizer's step takes, which comes last."""
 
     @property
     def passes(self) -> tuple[tuple[Seconds, Seconds], ...]:
@@ -215,6 +218,7 @@ def _stage_cost(
         in_flight=in_flight,
         chunks=_chunks(terms, stage, plan.virtual_stages, first=index == 0),
         levels=memory_levels(terms, layers, recomputed),
+        update=float(update_time(terms, layers)),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from planner.domain.plan import Plan
-from planner.report.figures import gib, seconds
+from planner.report.figures import gib, seconds, words
 from planner.report.layout import WIDTH, cut, joined, labelled
 from planner.report.plan import decision
 from planner.report.span import Segment, segments
@@ -15,15 +15,17 @@ from planner.report.stages import replicas_text
 from planner.report.window import busy
 from planner.simulate import Event, Timeline
 from planner.simulate.events import COMPUTE, DP, P2P
-from planner.simulate.timeline import OVERHEAD
+from planner.simulate.timeline import EXCHANGE, OPTIMIZER, OVERHEAD
 
-IDLE, BUSY_ELSEWHERE, SENDS, EXCHANGES, OVERHEADS, CUT = ".", " ", ">", "=", "+", "~"
+IDLE, BUSY_ELSEWHERE, SENDS, CUT = ".", " ", ">", "~"
 """What stands for the time of a stage beside its passes."""
 LETTERS = {"F": "0123456789", "B": "abcdefghij", "I": "abcdefghij", "W": "ABCDEFGHIJ"}
 """Kind of pass -> what stands for it, by the last digit of its micro-batch."""
 STYLES = {"F": "black on bright_cyan", "B": "black on yellow", "I": "black on yellow", "W": "black on bright_green"}
 """Kind of pass -> its colours; they only decorate."""
-OTHER_STYLES = {IDLE: "bright_black", SENDS: "magenta", EXCHANGES: "green", OVERHEADS: "bright_black"}
+OTHER = {EXCHANGE: "=", OPTIMIZER: "#", OVERHEAD: "+"}
+"""What stands for what comes after the passes."""
+OTHER_STYLES = {IDLE: "bright_black", SENDS: "magenta", "=": "magenta", "#": "green", "+": "bright_black"}
 GROUP = 14
 """[columns] that the name of a group may take."""
 MOST_ROWS = 48
@@ -198,8 +200,7 @@ def _look(event: Event, row: _Row, *, told: bool) -> tuple[str, str]:
     if event.lane == P2P:
         return SENDS, OTHER_STYLES[SENDS]
     if event.micro_batch < 0:
-        character = OVERHEADS if event.name == OVERHEAD else EXCHANGES
-        return character, OTHER_STYLES[character]
+        return OTHER[event.name], OTHER_STYLES[OTHER[event.name]]
     if row.chunk not in {-1, event.chunk}:
         return BUSY_ELSEWHERE, ""
     letter = LETTERS[event.name][event.micro_batch % 10] if told else event.name
@@ -224,17 +225,16 @@ def _axis(parts: Sequence[Segment]) -> list[str]:
 def _legend(plan: Plan, found: Timeline, *, told: set[int], chunked: bool, width: int) -> list[str]:
     """Return what the characters mean, those that occur."""
     kinds = {event.name for passes in found.passes for event in passes}
-    words = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
+    names = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
     texts = []
-    for kind, word in words.items():
+    for kind, word in names.items():
         if kind in kinds and told:
             texts.append(f"{LETTERS[kind][0]}-{LETTERS[kind][-1]} {word} of micro-batch 0-9, 10-19, ...")
         if kind in kinds and len(told) < found.num_stages:
             texts.append(f"{kind} {word}{' of a shorter pass' * bool(told)}")
     others = {event.lane for event in found.events} | {event.name for event in found.events}
     texts += [f"{SENDS} sends only"] if P2P in others else []
-    texts += [f"{EXCHANGES} gradient exchange and optimizer"] if "sync" in others else []
-    texts += [f"{OVERHEADS} overhead of the step"] if OVERHEAD in others else []
+    texts += [f"{character} {words(name)}" for name, character in OTHER.items() if name in others]
     texts.append(f"{IDLE} idle")
     if chunked:
         texts.append(f"blank: at work on another of the stage's {plan.virtual_stages} chunks")

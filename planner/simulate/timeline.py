@@ -13,8 +13,8 @@ from planner.schedules import FORWARD, schedule
 from planner.simulate.events import COMPUTE, DP, INPUT, P2P, Durations, Event, course, run
 from planner.units import Seconds
 
-GATHER, SYNC, OVERHEAD = "gather_weights", "sync", "step_overhead"
-"""What is waited for beside passes and transfers; the names are those of `Prediction.time`."""
+GATHER, EXCHANGE, OPTIMIZER, OVERHEAD = "gather_weights", "gradient_exchange", "optimizer", "step_overhead"
+"""What is waited for beside passes and transfers; exchange and optimizer are the `sync` of `Prediction.time`."""
 LANES = (COMPUTE, *(axis.name for axis in AXES), P2P, DP)
 """Lanes of a stage, in the order in which they are shown."""
 
@@ -71,11 +71,13 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
         for stage, (own, priced) in enumerate(zip(by_stage, cost.stages, strict=True)):
             passes = sorted((event for event in own if event.lane == COMPUTE), key=lambda event: event.start)
             done = _done(own, cost) if alone else last
-            exchange = Event(stage, DP, SYNC, done, done + (priced.sync if alone else shared))
-            ends = max(ends, exchange.end)
-            memory.append(tuple(_memory(passes, exchange, priced, one.virtual_stages)))
-            every = [*own, *_inside(passes, priced), *([exchange] if exchange.end > exchange.start else [])]
-            events += [_numbered(event, offset) for event in every]
+            end = done + (priced.sync if alone else shared)
+            ends = max(ends, end)
+            update = Event(stage, COMPUTE, OPTIMIZER, end - priced.update, end)
+            exchange = Event(stage, DP, EXCHANGE, done, update.start)
+            memory.append(tuple(_memory(passes, update, priced, one.virtual_stages)))
+            after = (event for event in (exchange, update) if event.end > event.start)
+            events += [_numbered(event, offset) for event in (*own, *_inside(passes, priced), *after)]
     overhead = costs.step_overhead
     if overhead > 0:
         events += [Event(stage, COMPUTE, OVERHEAD, ends, ends + overhead) for stage in range(len(memory))]
@@ -128,7 +130,7 @@ def _inside(passes: Sequence[Event], cost: StageCost) -> Iterator[Event]:
 
 
 def _memory(
-    passes: Sequence[Event], exchange: Event, cost: StageCost, virtual_stages: int
+    passes: Sequence[Event], update: Event, cost: StageCost, virtual_stages: int
 ) -> Iterator[tuple[float, float]]:
     """Yield ([s], [bytes]) whenever the memory of a stage changes.
 
@@ -149,7 +151,7 @@ def _memory(
         change(one.start, levels.resident + levels.working + held * levels.held / virtual_stages)
         held -= one.name not in {FORWARD, INPUT}
         change(one.end, levels.resident + held * levels.held / virtual_stages)
-    if exchange.end > exchange.start:
-        change(exchange.start, max(levels.resident, dict(cost.peaks)[OPTIMIZER_STEP]))
-        change(exchange.end, levels.resident)
+    if update.end > update.start:
+        change(update.start, max(levels.resident, dict(cost.peaks)[OPTIMIZER_STEP]))
+        change(update.end, levels.resident)
     yield from points

@@ -153,15 +153,19 @@ def by_hand() -> Timeline:
     )
     return timeline(
         plan,
-        PlanCost(stages=(first, replace(first, sync=3.0)), hops=(Hop(forward=0.5, backward=0.5),), step_overhead=0.25),
+        PlanCost(
+            stages=(first, replace(first, sync=3.0, update=1.0)),
+            hops=(Hop(forward=0.5, backward=0.5),),
+            step_overhead=0.25,
+        ),
     )
 
 
 def test_a_step_by_hand() -> None:
     """F0 0-1, F1 1-2 on stage 0; F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5, B1 5.5-7.5 on stage 1; B0 5-7, B1 8-10 on stage 0.
 
-    Stage 1 is in sync from 7.5 to 10.5, stage 0 from 10 to 11; then 0.25 s of overhead. A quarter of each pass is
-    exchange: the last 0.25 s of F0.
+    Stage 1 exchanges gradients from 7.5 to 9.5 and updates until 10.5, stage 0 exchanges from 10 to 11. A quarter of
+    each pass is exchange: the last 0.25 s of F0.
     """
     found = by_hand()
     spans = [(one.name, one.start, one.end) for one in found.passes[0]]
@@ -170,7 +174,8 @@ def test_a_step_by_hand() -> None:
     assert spans == [("F", 1.5, 2.5), ("B", 2.5, 4.5), ("F", 4.5, 5.5), ("B", 5.5, 7.5)]
     assert found.lane(0, P2P)[1] == Event(0, P2P, "activations", 2.0, 2.5, 1, 0, 1, 0)
     assert found.lane(1, P2P)[0] == Event(1, P2P, "gradients", 4.5, 5.0, 0, 0, 0, 0)
-    assert found.lane(1, DP) == (Event(1, DP, "sync", 7.5, 10.5),)
+    assert found.lane(1, DP) == (Event(1, DP, "gradient_exchange", 7.5, 9.5),)
+    assert found.lane(1, COMPUTE)[-2] == Event(1, COMPUTE, "optimizer", 9.5, 10.5)
     assert found.lane(0, "tp")[0] == Event(0, "tp", "tensor_collectives", 0.75, 1.0, 0, 0)
     assert found.step_time == 11.25
     assert found.lane(1, COMPUTE)[-1] == Event(1, COMPUTE, "step_overhead", 11.0, 11.25)
@@ -252,5 +257,5 @@ def test_memory_by_hand() -> None:
     )
     times = (("F", 0.0, 0), ("F", 1.0, 1), ("B", 3.0, 0), ("B", 4.0, 1))
     passes = [Event(0, COMPUTE, kind, start, start + 1, number, 0) for kind, start, number in times]
-    found = tuple(_memory(passes, Event(0, DP, "sync", 5.0, 6.0), cost, 1))
+    found = tuple(_memory(passes, Event(0, COMPUTE, "optimizer", 5.0, 6.0), cost, 1))
     assert found == ((0.0, 15.0), (1.0, 17.0), (2.0, 14.0), (3.0, 17.0), (4.0, 15.0), (5.0, 14.0), (6.0, 10.0))

@@ -29,7 +29,8 @@
     const batch = m === undefined ? "" : `, micro-batch ${m}` + (c === undefined ? "" : `, chunk ${c}`);
     const what = kinds.contains("pass") ? names[kinds[1][0]]
       : kinds.contains("send") ? `sends ${kinds.contains("back") ? "gradients" : "activations"} to stage ${o}`
-        : kinds.contains("sync") ? "gradient exchange and optimizer" : "overhead of the step";
+        : kinds.contains("exchange") ? "gradient exchange"
+          : kinds.contains("update") ? "optimizer" : "overhead of the step";
     const start = time(share(block, "x"));
     const end = time(share(block, "x") + share(block, "width"));
     return `stage ${stage}: ${what}${batch}, ${seconds(start)} - ${seconds(end)} (${seconds(end - start)})`;

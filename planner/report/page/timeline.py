@@ -14,7 +14,7 @@ from planner.report.page.subject import Subject
 from planner.report.window import busy, pass_name, window
 from planner.simulate import Event, Timeline
 from planner.simulate.events import ACTIVATIONS, COMPUTE, DP, GRADIENTS, P2P
-from planner.simulate.timeline import OVERHEAD, SYNC
+from planner.simulate.timeline import EXCHANGE, OPTIMIZER, OVERHEAD
 
 MOST_EVENTS = 4000
 """Passes, transfers and exchanges that are drawn: of more no transfers, then only what is near the ends of the step."""
@@ -26,6 +26,8 @@ GAP = 0.03
 """[-] of the width, for what is left out."""
 LABELLED = 0.02
 """[-] of the width from which on a pass has its name written into it."""
+AFTER = {EXCHANGE: "exchange", OPTIMIZER: "update", OVERHEAD: "overhead"}
+"""What comes after the passes -> how it looks."""
 TICKS = 32
 """Ticks of the axis; most have their times only when it is zoomed."""
 
@@ -97,7 +99,7 @@ HELP = "Point at a pass or focus the drawing and walk with the arrow keys; + and
 
 
 def _is_drawn(event: Event) -> bool:
-    return event.lane in {COMPUTE, P2P} or (event.lane == DP and event.name == SYNC)
+    return event.lane in {COMPUTE, P2P} or (event.lane == DP and event.name == EXCHANGE)
 
 
 def _axis(found: Timeline, gap: tuple[float, float] | None) -> Axis:
@@ -144,7 +146,7 @@ def _class(event: Event) -> str:
     if event.lane == P2P:
         return "send" if event.name == ACTIVATIONS else "send back"
     if event.micro_batch < 0:
-        return "overhead" if event.name == OVERHEAD else "sync"
+        return AFTER[event.name]
     return f"pass {event.name}{event.chunk % 2 if event.chunk > 0 else 0}"
 
 
@@ -207,8 +209,7 @@ def _legend(plan: Plan, drawn: set[str]) -> Markup:
         shown += [(f"pass {kind}1", f"{text} of an odd chunk") for kind, text in (("F", "forward"), ("B", "backward"))]
     shown += [("send", "transfer of activations")] if ACTIVATIONS in drawn else []
     shown += [("send back", "transfer of gradients")] if GRADIENTS in drawn else []
-    shown += [("sync", "gradient exchange and optimizer, as far as they are waited for")] if SYNC in drawn else []
-    shown += [("overhead", "overhead of the step")] if OVERHEAD in drawn else []
+    shown += [(look, words(name)) for name, look in AFTER.items() if name in drawn]
     items = [
         tag(
             "li",
@@ -225,7 +226,9 @@ def _legend(plan: Plan, drawn: set[str]) -> Markup:
 
 def _said(plan: Plan) -> str:
     kinds = "each kind of pipeline" if plan.other_pipelines else "the pipelines, which are alike"
-    return f"One replica stands for {kinds}. Exchanges inside a pass are part of it; see where a step goes."
+    return (
+        f"One replica stands for {kinds}. Exchanges inside a pass are part of it; what nobody waits for is not drawn."
+    )
 
 
 def _figures(found: Timeline) -> Markup:
