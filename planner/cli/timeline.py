@@ -19,16 +19,20 @@ class Picture(str, Enum):
 
     text = "text"
     chrome = "chrome"
+    chakra = "chakra"
 
 
 def timeline(
     plan: PlanSource,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; default: printed.")
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; a folder for chakra. Default: printed."),
     ] = "-",
     form: Annotated[
         Picture | None,
-        typer.Option("--format", help="chrome: JSON for ui.perfetto.dev, the default of FILE.json; else text."),
+        typer.Option(
+            "--format", help="text; chrome (ui.perfetto.dev; default of FILE.json); chakra (a trace for each rank)."
+        ),
     ] = None,
 ) -> None:
     """Draw one step of a plan: who computes, sends and waits when."""
@@ -41,8 +45,11 @@ def timeline(
     from planner.specs.files import write_whole
     from planner.specs.plan import read_plan
 
-    refuse_unwritable(output)
     chosen = form or (Picture.chrome if output.lower().endswith(".json") else Picture.text)
+    if chosen is Picture.chakra:
+        _write_traces(plan, output)
+        return
+    refuse_unwritable(output)
     file = read_plan(plan)
     problems = judged(file)
     found = observe(file.plan, file.cluster, file.model, file.job)
@@ -75,3 +82,34 @@ def judged(file: PlanFile) -> bool:
     if prediction is None:
         raise typer.Exit(PROBLEMS)
     return bool(problems)
+
+
+def _write_traces(plan: str, output: str) -> None:
+    """Write a trace for each rank into a folder, which is made.
+
+    Raises:
+        SpecError: no folder is named, or the traces cannot tell of the plan.
+        typer.Exit: the plan has problems.
+    """
+    from pathlib import Path
+
+    from planner.cli.output import STDOUT
+    from planner.errors import SpecError
+    from planner.pipeline.observed import traces
+    from planner.specs.files import write_whole
+    from planner.specs.plan import read_plan
+
+    if output == STDOUT:
+        raise SpecError.of("--format chakra", "writes a file for each rank; name a folder with -o")
+    file = read_plan(plan)
+    problems = judged(file)
+    made = list(traces(file.plan, file.cluster, file.model, file.job))
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError.of(output, f"cannot be made a folder ({error.strerror}); choose another path") from None
+    for name, content in made:
+        write_whole(str(Path(output) / name), content)
+    say(f"wrote {len(made) - 1} traces to {output}, step.0.et and on; ASTRA-sim takes {Path(output) / 'step'}\n")
+    if problems:
+        raise typer.Exit(PROBLEMS)

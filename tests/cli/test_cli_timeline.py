@@ -93,3 +93,17 @@ def test_a_plan_that_is_not_sound_cannot_be_drawn(run: Planner, real_plan: str) 
         assert done.exit_code == 1
         assert done.stdout == ""
         assert "batch" in done.stderr
+
+
+def test_traces_go_into_a_folder(run: Planner, real_plan: str) -> None:
+    """One for each rank and the groups, in a folder that is made; standard output is none."""
+    done = run("timeline", real_plan, "--format", "chakra", "-o", "new/traces")
+    assert done.exit_code == 0
+    names = {entry.name for entry in Path("new/traces").iterdir()}
+    assert names == {"comm_groups.json", *(f"step.{rank}.et" for rank in range(len(names) - 1))}
+    assert f"wrote {len(names) - 1} traces to new/traces" in done.stderr
+    done = run("timeline", real_plan, "--format", "chakra")
+    assert done.exit_code == 2
+    assert "name a folder with -o" in done.stderr
+    Path("file").write_text("", encoding="utf-8")
+    assert "cannot be made a folder" in run("timeline", real_plan, "--format", "chakra", "-o", "file").stderr
