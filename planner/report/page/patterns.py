@@ -26,7 +26,8 @@ BACKWARD = {"B0": "#E69F00", "B1": "#F0E442", "I0": "#E69F00", "I1": "#F0E442", 
 
 def definitions() -> Markup:
     """Return the patterns of passes, to stand in the picture that uses them."""
-    return tag("defs", *(_pattern(f"pass-{name}", colour, "fall") for name, colour in BACKWARD.items()))
+    passes = (_pattern(f"pass-{name}", colour, "fall") for name, colour in BACKWARD.items())
+    return tag("defs", *passes, _pattern("exchange", "#CC79A7", "dots"))
 
 
 def part_definitions() -> Markup:
