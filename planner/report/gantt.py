@@ -19,7 +19,7 @@ from planner.simulate.timeline import EXCHANGE, OPTIMIZER, OVERHEAD
 
 IDLE, BUSY_ELSEWHERE, SENDS, CUT = ".", " ", ">", "~"
 """What stands for the time of a stage beside its passes."""
-LETTERS = {"F": "0123456789", "B": "abcdefghij", "I": "abcdefghij", "W": "ABCDEFGHIJ"}
+LETTERS = {"F": "0123456789", "B": "abcdefghij", "I": "abcdefghij", "W": "klmnopqrst"}
 """Kind of pass -> what stands for it, by the last digit of its micro-batch."""
 STYLES = {"F": "black on bright_cyan", "B": "black on yellow", "I": "black on yellow", "W": "black on bright_green"}
 """Kind of pass -> its colours; they only decorate."""
@@ -83,7 +83,7 @@ def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
     for line in _axis(parts):
         page.line(" " * (title + 1) + line)
     page.line("")
-    for line in _legend(plan, found, told=told, chunked=any(row.chunk >= 0 for row in rows), width=width):
+    for line in _legend(plan, found, page.drawn, width):
         page.line(line)
     return Gantt(text="".join(page.text), spans=tuple(page.spans))
 
@@ -95,6 +95,7 @@ class _Page:
         self.text: list[str] = []
         self.spans: list[tuple[int, int, str]] = []
         self.length = 0
+        self.drawn: set[str] = set()
 
     def add(self, text: str) -> None:
         self.text.append(text)
@@ -113,6 +114,7 @@ class _Page:
             characters = [character for character, _ in run]
             if style:
                 self.spans.append((self.length, self.length + len(characters), style))
+            self.drawn.update(characters)
             for character in characters:
                 self.add(character)
 
@@ -222,22 +224,20 @@ def _axis(parts: Sequence[Segment]) -> list[str]:
     return ["".join(ticks), times]
 
 
-def _legend(plan: Plan, found: Timeline, *, told: set[int], chunked: bool, width: int) -> list[str]:
-    """Return what the characters mean, those that occur."""
+def _legend(plan: Plan, found: Timeline, drawn: set[str], width: int) -> list[str]:
+    """Return what the characters mean, those that are drawn."""
     kinds = {event.name for passes in found.passes for event in passes}
     names = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
+    told = bool(drawn & {character for letters in LETTERS.values() for character in letters})
     texts = []
-    for kind, word in names.items():
-        if kind in kinds and told:
-            texts.append(f"{LETTERS[kind][0]}-{LETTERS[kind][-1]} {word} of micro-batch 0-9, 10-19, ...")
-        if kind in kinds and len(told) < found.num_stages:
-            texts.append(f"{kind} {word}{' of a shorter pass' * bool(told)}")
-    others = {event.lane for event in found.events} | {event.name for event in found.events}
-    texts += [f"{SENDS} sends only"] if P2P in others else []
-    texts += [f"{character} {words(name)}" for name, character in OTHER.items() if name in others]
-    texts.append(f"{IDLE} idle")
-    if chunked:
+    for kind in (kind for kind in names if kind in kinds):
+        if drawn & {*LETTERS[kind]}:
+            texts.append(f"{LETTERS[kind][0]}-{LETTERS[kind][-1]} {names[kind]} of micro-batch 0-9, 10-19, ...")
+        if kind in drawn:
+            texts.append(f"{kind} {names[kind]}{' of a shorter pass' * told}")
+    others = {SENDS: "sends only", **{character: words(name) for name, character in OTHER.items()}, IDLE: "idle"}
+    others[CUT] = "not shown: the passes between repeat"
+    texts += [f"{character} {text}" for character, text in others.items() if character in drawn]
+    if BUSY_ELSEWHERE in drawn:
         texts.append(f"blank: at work on another of the stage's {plan.virtual_stages} chunks")
-    if any(part.is_cut for part in segments(found, WIDTH)):
-        texts.append(f"{CUT} not shown: the passes between repeat")
     return labelled("legend", "; ".join(joined(text) for text in texts), width)

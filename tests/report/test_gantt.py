@@ -11,7 +11,7 @@ from planner.costs import Hop, PlanCost, StageCost
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.report.gantt import gantt
 from planner.report.span import segments
-from planner.simulate import Timeline, timeline
+from planner.simulate import Event, Timeline, timeline
 
 COST = StageCost(
     forward=1.0,
@@ -140,3 +140,12 @@ def test_many_stages_are_counted() -> None:
     assert "... and 13 more lines" in text
     assert "stage 46" in text
     assert "stage 47" not in text
+
+
+def test_halves_of_a_backward_pass_have_letters_of_their_own() -> None:
+    """F, I and W of one micro-batch, a second each, on a stage that then idles for as long as all of them."""
+    plan, found = made(1, 1)
+    halves = [Event(0, "compute", kind, float(start), start + 1.0, 0, 0) for start, kind in enumerate("FIW")]
+    found = replace(found, events=tuple(halves), step_time=6.0)
+    assert rows(plan, found, 24 + 8 + 12) == ["0000aaaakkkk............"]
+    assert "k-t backward (weights) of micro-batch" in gantt(plan, found).text
