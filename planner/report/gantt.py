@@ -62,7 +62,7 @@ def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
     title = max(len(row.title) for row in shown)
     busies = [f"{busy(passes) / found.step_time:>5.0%}" for passes in found.passes]
     peaks = [gib(max(size for _, size in memory)).rjust(7) for memory in found.memory]
-    cells = max(20, width - title - 2 - len(busies[0]) - len(peaks[0]))
+    cells = max(20, width - title - 1 - len(busies[0]) - len(peaks[0]))
     parts = segments(found, cells)
     page = _Page()
     for line in [*labelled("plan", decision(plan), width), *labelled("step", _said(found), width), ""]:
