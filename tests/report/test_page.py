@@ -159,3 +159,16 @@ def test_text_is_escaped_and_markup_is_not() -> None:
     assert join("<", Markup("<")) == "&lt;<"
     assert figure(1.5, "1.5 s") == '<data value="1.5">1.5 s</data>'
     assert "<td>&lt;i&gt;</td>" in table(["a"], [["<i>"]])
+
+
+def test_large_plan_files_of_a_search_are_left_out(about: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their predictions stay, so that every number that is shown is still in the document."""
+    whole = embedded(page(about))
+    monkeypatch.setattr("planner.report.page.whole.MOST_EMBEDDED", 100)
+    made = page(about)
+    document = embedded(made)
+    assert document["search"]["plan"] is None
+    assert [one["plan"] for one in document["search"]["alternatives"]] == [None, None]
+    assert document["search"]["prediction"] == whole["search"]["prediction"]
+    known = set(numbers(document))
+    assert [text for value, text in read(made).values if value not in known] == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import planner
 from planner.report.page.alternatives import alternatives
@@ -16,9 +18,13 @@ from planner.report.page.subject import Subject
 from planner.report.page.time import step
 from planner.report.page.timeline import timeline
 from planner.report.to_json import plain
+from planner.units import KIB
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """What the page may load: nothing; browsers enforce it."""
+MOST_EMBEDDED = 256 * KIB
+"""[characters] of the embedded document, beyond which the plan files that a search found are left out of it: each of them
+repeats the cluster, with all that was measured of it."""
 SECTIONS = (
     ("stages", "Stages", stages),
     ("cluster", "Where it runs", cluster),
@@ -69,8 +75,16 @@ def _section(anchor: str, name: str, made: Markup) -> Markup:
 
 def _embedded(about: Subject) -> str:
     """Return what ``planner explain --format json`` prints, for scripts that read the page."""
-    text = json.dumps(plain(about.document), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = _dumped(about.document)
+    search = about.document.get("search")
+    if len(text) > MOST_EMBEDDED and search:
+        others = [{**one, "plan": None} for one in search["alternatives"]]
+        text = _dumped({**about.document, "search": {**search, "plan": None, "alternatives": others}})
     return text.replace("<", "\\u003c")  # nothing in it may end the script
+
+
+def _dumped(document: Mapping[str, Any]) -> str:
+    return json.dumps(plain(document), sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
 def _asset(name: str) -> str:
