@@ -23,7 +23,7 @@ from planner.units import KIB
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """What the page may load: nothing; browsers enforce it."""
 MOST_EMBEDDED = 256 * KIB
-"""[characters] of the embedded document, beyond which the plan files that a search found are left out of it: each of them
+"""[characters] of the embedded document, beyond which the plan files that a search found are left out of it: each
 repeats the cluster, with all that was measured of it."""
 SECTIONS = (
     ("stages", "Stages", stages),
