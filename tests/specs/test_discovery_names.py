@@ -116,8 +116,8 @@ def test_nodes_without_names_are_like_the_machine_that_was_dumped() -> None:
             3,
             {"rails": 2},
             (
-                "no network rates, and 1 of its 3 adapters is taken to be for other uses, as 2 devices use 2; ib-hdr100, "
-                "usual for a100-pcie-80gb, is assumed, 2 x 100"
+                "no network rates, and 1 of its 3 adapters is taken to be for other uses, as 2 devices use 2; "
+                "ib-hdr100, usual for a100-pcie-80gb, is assumed, 2 x 100"
             ),
         ),
     ],
