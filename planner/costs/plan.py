@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from planner.costs.crossing import Beyond, crossing
 from planner.costs.hop import StageEnd, blocks, hop_time, inside_node
+from planner.costs.levels import NO_LEVELS, Levels, memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.stage import (
     StageTerms,
@@ -15,6 +16,7 @@ from planner.costs.stage import (
     layer_costs,
     stage_terms,
     sync_time,
+    update_time,
 )
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
@@ -45,6 +47,10 @@ class StageCost:
     """Micro-batches whose activations are held at once."""
     chunks: tuple[tuple[Seconds, Seconds], ...] = ()
     """(forward, backward) of each chunk for one micro-batch; empty if the stage is one chunk."""
+    levels: Levels = NO_LEVELS
+    """What the memory rises and falls by."""
+    update: Seconds = 0.0
+    """Of `sync`, what the optimizer's step takes, which comes last."""
 
     @property
     def passes(self) -> tuple[tuple[Seconds, Seconds], ...]:
@@ -211,6 +217,8 @@ def _stage_cost(
         parts=_parts(terms, stage),
         in_flight=in_flight,
         chunks=_chunks(terms, stage, plan.virtual_stages, first=index == 0),
+        levels=memory_levels(terms, layers, recomputed),
+        update=float(update_time(terms, layers)),
     )
 
 

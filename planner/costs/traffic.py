@@ -91,9 +91,20 @@ def _joints(
     """Return the traffic of neighbouring stages; with chunks the last stage is the first one's neighbour, too."""
     if plan.num_stages == 1:
         return ()
+    size = handed_bytes(plan, cluster, model, job, framework)
+    last, rounds = plan.num_stages - 1, plan.virtual_stages
+    between = tuple(
+        JointTraffic(first=here, second=there, per_microbatch=rounds * (size[here] + size[there]))
+        for here, there in pairwise(range(plan.num_stages))
+    )
+    around = JointTraffic(first=0, second=last, per_microbatch=(rounds - 1) * (size[last] + size[0]), per_step=tied)
+    return (*between, around)
+
+
+def handed_bytes(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework) -> tuple[Bytes, ...]:
+    """Return the bytes of one micro-batch that each stage hands over, either way, all its copies together."""
 
     def handed(stage: Stage) -> Bytes:
-        """Return the bytes of one micro-batch that a stage hands over, all its copies together."""
         end = StageEnd(
             group=cluster.group(stage.group),
             strategy=stage.strategy,
@@ -102,11 +113,4 @@ def _joints(
         )
         return stage.split * float(boundary_bytes(end, model, job, framework, plan.micro_batch // stage.split))
 
-    size = [handed(stage) for stage in plan.stages]
-    last, rounds = plan.num_stages - 1, plan.virtual_stages
-    between = tuple(
-        JointTraffic(first=here, second=there, per_microbatch=rounds * (size[here] + size[there]))
-        for here, there in pairwise(range(plan.num_stages))
-    )
-    around = JointTraffic(first=0, second=last, per_microbatch=(rounds - 1) * (size[last] + size[0]), per_step=tied)
-    return (*between, around)
+    return tuple(handed(stage) for stage in plan.stages)

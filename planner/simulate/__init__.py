@@ -1,6 +1,8 @@
 """Event replay of a plan -> prediction. It knows nothing of the program's formulas, so that it can judge them."""
 
+from planner.simulate.events import Event
 from planner.simulate.predict import predict
 from planner.simulate.replay import Replay, lower_bound, replay
+from planner.simulate.timeline import Timeline, timeline
 
-__all__ = ["Replay", "lower_bound", "predict", "replay"]
+__all__ = ["Event", "Replay", "Timeline", "lower_bound", "predict", "replay", "timeline"]

@@ -91,7 +91,7 @@ MACHINES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
     "a ring through a mesh": (
         ("nvidia_topo_dgx1.txt",),
         {"device": "V100"},
-        group("v100-sxm-16gb", 1, 8, {"link": "nvlink2"}, {"network": "ib-edr"}),
+        group("v100-sxm-16gb", 1, 8, {"link": "nvlink2"}, {"network": "ib-edr", "rails": 4}),
     ),
     "pairs of no neighbours": (
         ("nvidia_topo_a6000_crossed.txt", "nvidia_query_bare.csv"),
