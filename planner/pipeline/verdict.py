@@ -24,7 +24,7 @@ STRANGER = "PL003"
 """Code of a file of no known kind."""
 PLAN = "plan"
 """Kind of plan files."""
-_PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+))?(?: (?P<key>[^ ]*))?", re.DOTALL)
+_PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+))?(?::(?P<column>\d+))?(?: (?P<key>[^ ]*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,12 +202,13 @@ def _predicted(verdict: Verdict, cluster: Cluster | None) -> Verdict:
 
 def _finding(problem: Problem, source: str, code: str = "") -> Finding:
     """Return the finding of a problem whose place names file, line and key."""
-    match = _PLACE.fullmatch(problem.place)
-    line = int(match["line"] or 0) if match else 0
+    # The name of a file may hold blanks and colons itself.
+    match = _PLACE.fullmatch(problem.place.removeprefix(source))
+    line, column = (int(match["line"] or 0), int(match["column"] or 0)) if match else (0, 0)
     return Finding(
         code=problem.code or code,
         severity=ERROR,
-        spot=Spot(source, line),
+        spot=Spot(source, line, column),
         key=(match["key"] or "") if match else "",
         message=problem.message,
     )

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import planner
@@ -102,7 +103,7 @@ def summary(files: Files) -> str:
 
 def _result(one: Finding) -> dict[str, Any]:
     region = {"startLine": max(1, one.spot.line)} | ({"startColumn": one.spot.column} if one.spot.column else {})
-    place = {"artifactLocation": {"uri": one.spot.file}, "region": region}
+    place = {"artifactLocation": {"uri": quote(one.spot.file)}, "region": region}
     return {
         "ruleId": one.code,
         "level": _SARIF[one.severity],

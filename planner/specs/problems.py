@@ -76,7 +76,8 @@ def is_slip(word: str, right: str, known: Iterable[str] = ()) -> bool:
 
 def _edits(one: str, other: str) -> int:
     """Return how many letters must be added, left out, replaced or changed with their neighbour to get `other`."""
-    before, last = [0] * (len(other) + 1), [*range(len(other) + 1)]
+    before: list[int] = []
+    last = [*range(len(other) + 1)]
     for i, letter in enumerate(one):
         row = [i + 1]
         for j, wanted in enumerate(other):

@@ -13,6 +13,9 @@ from typer.testing import CliRunner, Result
 from configurations.stub_form import STUB
 from planner.cli import app
 from planner.configurations.engine import applies
+from planner.domain.configuration import Spot
+from planner.errors import Problem
+from planner.pipeline.verdict import unreadable
 
 Run = Callable[..., Result]
 CLUSTER = ("--cluster", "2x8:a100-sxm-40gb")
@@ -245,3 +248,12 @@ def test_two_clusters_are_one_too_many(run: Run) -> None:
     done = run("plan", "1x8:h100-sxm-80gb", "--like", "good", *CLUSTER)
     assert done.exit_code == 2
     assert "keep one" in done.stderr
+
+
+def test_names_of_files_may_hold_what_places_do() -> None:
+    """Blanks, colons and numbers in the name of a file; line and column behind it are told apart."""
+    for name in ("a b.toml", "c:7.toml", "d 3:4 e.toml"):
+        (one,) = unreadable(name, [Problem(f"{name}:12:5 key", "is no TOML")]).findings
+        assert (one.spot, one.key) == (Spot(name, 12, 5), "key")
+        (one,) = unreadable(name, [Problem(name, "is empty")]).findings
+        assert (one.spot, one.key) == (Spot(name), "")

@@ -63,3 +63,13 @@ def test_a_summary_is_a_table() -> None:
         "| b.toml |  | XX201 | warning: a \\| b |",
         "| good.json | | | good |",
     ]
+
+
+def test_sarif_names_files_by_addresses() -> None:
+    """What is no character of an address is written by its bytes."""
+    one = Finding(code="MG001", severity=ERROR, spot=Spot("a b/c:%d#.sh", 3, 4), key="", message="x")
+    place = json.loads(ci.sarif([("a b/c:%d#.sh", [one])], lambda code: (code, code)))["runs"][0]["results"][0]
+    assert place["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "a%20b/c%3A%25d%23.sh"},
+        "region": {"startLine": 3, "startColumn": 4},
+    }
