@@ -246,3 +246,9 @@ def test_a_plan_that_the_search_beats_says_so(small: Case) -> None:
         worse, small.predicted(worse), small.cluster, small.model, small.job, found=replace(best, alternatives=())
     )
     assert "a search for the same job finds another plan" in text
+
+
+def test_a_terminal_is_given_no_commands() -> None:
+    """What an input holds is shown and never obeyed; lines, tabs and other writing stay."""
+    assert readable("a\x1b[31mb\x07\r\u202ec\u2066\x9b", "utf-8") == "a?[31mb???c??"
+    assert readable("a\tb\nc é 漢 ░", "utf-8") == "a\tb\nc é 漢 ░"
