@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from planner.schedules import Schedule, schedule
+from planner.schedules import SCHEDULES, Schedule, schedule
 
 ONE_F_ONE_B = schedule("1f1b")
+SPELLED = tuple(listed for listed in SCHEDULES if listed.orders is None)
+"""Schedules whose ranks' letters say all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 
 from planner.checks import CHECKS, Check, Context, run_checks
 from planner.domain.plan import Stage, Strategy
+from planner.schedules import SCHEDULES
 
 Change = Callable[[Context], Context]
 
@@ -136,13 +137,13 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
     (
         "schedule",
         plan(schedule="zigzag"),
-        "schedule: is zigzag, which is not known; known are 1f1b, gpipe, interleaved",
+        f"schedule: is zigzag, which is not known; known are {', '.join(listed.name for listed in SCHEDULES)}",
         plan(schedule="gpipe"),
     ),
     (
         "schedule",
         plan(virtual_stages=2),
-        "virtual_stages: is 2; schedule 1f1b has one chunk a stage; interleaved has several",
+        "virtual_stages: is 2; schedule 1f1b has one chunk a stage; as many as you like have interleaved, breadth-first, interleaved-zb",
         plan(schedule="interleaved"),
     ),
     (
