@@ -36,6 +36,8 @@ class Pass(NamedTuple):
     """The virtual stage, 0 to P v - 1 in the order of the layers."""
     direction: int = 0
     """0 where virtual stage 0 lies on rank 0; 1 in the pipeline that runs the other way."""
+    paired: bool = False
+    """Whether it runs at once with the next pass of the rank: both wait for both inputs, and end together."""
 
 
 Orders: TypeAlias = "tuple[tuple[Pass, ...], ...]"
@@ -202,7 +204,7 @@ def peak_in_flight(order: str) -> int:
 def most_held(passes: Iterable[Pass], sizes: Mapping[tuple[int, int], float]) -> float:
     """Return the most that is held at any time in `passes`, counted in `sizes` by (direction, virtual stage)."""
     held = peak = 0.0
-    for kind, _, stage, direction in passes:
+    for kind, _, stage, direction, _ in passes:
         if kind == FORWARD:
             held += sizes[direction, stage]
             peak = max(peak, held)

@@ -1,7 +1,8 @@
 """DualPipe: micro-batches enter at both ends, so that passes forward and backward meet in pairs all the time.
 
 Source: DeepSeek-AI, "DeepSeek-V3 Technical Report" (2024), section 3.2.1, and github.com/deepseek-ai/DualPipe (2025).
-Every rank holds the weights of two stages. That the two passes of a pair hide each other's all-to-all is not counted.
+Every rank holds the weights of two stages. A pair takes as long as both of its passes: that they hide each other's
+all-to-all is not counted.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def _orders(num_stages: int, num_microbatches: int) -> Orders:
         far = rank >= half  # phase 0 begins at the nearer end, which is the last rank there
         orders.append(
             tuple(
-                Pass(kind, number + each * (phase ^ far), num_stages - 1 - rank if phase ^ far else rank, phase ^ far)
-                for kind, phase, number in dual_passes(min(rank, num_stages - 1 - rank), half, each)
+                Pass(kind, number + each * (phase ^ far), (num_stages - 1 - rank) if phase ^ far else rank, phase ^ far, paired)
+                for kind, phase, number, paired in dual_passes(min(rank, num_stages - 1 - rank), half, each)
             )
         )
     return tuple(orders)

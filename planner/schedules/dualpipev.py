@@ -21,8 +21,8 @@ def _blocker(num_stages: int, num_microbatches: int) -> str:
 def _orders(num_stages: int, num_microbatches: int) -> Orders:
     return tuple(
         tuple(
-            Pass(kind, number, 2 * num_stages - 1 - rank if phase else rank)
-            for kind, phase, number in dual_passes(rank, num_stages, num_microbatches)
+            Pass(kind, number, (2 * num_stages - 1 - rank) if phase else rank, 0, paired)
+            for kind, phase, number, paired in dual_passes(rank, num_stages, num_microbatches)
         )
         for rank in range(num_stages)
     )

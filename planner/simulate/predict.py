@@ -11,7 +11,8 @@ from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction, StagePrediction
 from planner.schedules import schedule_of
-from planner.simulate.events import StageTimes, replay_orders
+from planner.simulate.board import StageTimes
+from planner.simulate.events import replay_orders
 from planner.simulate.replay import Replay, replay
 
 
