@@ -1,6 +1,8 @@
 """Event replay of a plan -> prediction. It knows nothing of the program's formulas, so that it can judge them."""
 
+from planner.simulate.board import StageTimes
+from planner.simulate.events import replay_orders
 from planner.simulate.predict import predict
 from planner.simulate.replay import Replay, lower_bound, replay
 
-__all__ = ["Replay", "lower_bound", "predict", "replay"]
+__all__ = ["Replay", "StageTimes", "lower_bound", "predict", "replay", "replay_orders"]
