@@ -84,9 +84,9 @@ def test_a_turn_stays_on_its_rank() -> None:
 
 
 def test_pairs_wait_for_both_and_end_together() -> None:
-    """Rank 0 pairs F1 with B0. B0 arrives at 5.75 s: F 1.5-2.5 and B 2.5-5.5 on rank 1, 0.25 s back; the pair ends at 9.75.
+    """Rank 0 pairs F1 with B0, which arrives at 5.75 s: F 1.5-2.5 and B 2.5-5.5 on rank 1, 0.25 s back.
 
-    Rank 1 gets F1 at 10.25, and B1 back to rank 0 by 10.25 + 4 + 0.25 = 14.5: rank 0 ends at 17.5 s.
+    The pair ends at 9.75. Rank 1 gets F1 at 10.25, and B1 is back on rank 0 at 10.25 + 4 + 0.25 = 14.5, until 17.5 s.
     """
     first = (Pass("F", 0, 0), Pass("F", 1, 0, paired=True), Pass("B", 0, 0), Pass("B", 1, 0))
     second = tuple(Pass(kind, number, 1) for number in range(2) for kind in "FB")

@@ -1,4 +1,4 @@
-"""Time and memory of a rank whose schedule is given by its passes: of every virtual stage that it runs, and of them all."""
+"""Time and memory of a rank whose schedule is given by its passes: of each virtual stage that it runs, and of all."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def hosted_cost(
     """Return the cost of the rank of stage `index`.
 
     In direction 1 it runs the layers of the stage that faces it from the other end, on its own devices. Its time of one
-    micro-batch is the mean over the directions, each of which has its share of the micro-batches. Replicas that exchange
-    gradients are then twice as many, and each exchanges twice the weights.
+    micro-batch is the mean over the directions, each of which has its share of the micro-batches. Replicas that
+    exchange gradients are then twice as many, and each exchanges twice the weights.
     """
     hosted, last = listed.hosted(plan.num_stages)[index], plan.num_stages * listed.virtual_stages - 1
     layers = _layers(plan, listed, index)

@@ -95,7 +95,7 @@ def _ring(plan: Plan, index: int, costs: LayerCosts, exchange: Exchange) -> Byte
 def _joints(
     plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework, tied: Bytes
 ) -> tuple[JointTraffic, ...]:
-    """Return the traffic of neighbouring stages; where chunks go in loops the last is the first one's neighbour, too."""
+    """Return the traffic of neighbouring stages; in loops the last is the first one's neighbour, too."""
     if plan.num_stages == 1:
         return ()
 

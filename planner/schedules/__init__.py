@@ -17,6 +17,7 @@ from planner.schedules.base import (
 )
 from planner.schedules.bitpipe import BITPIPE
 from planner.schedules.breadth_first import BREADTH_FIRST
+from planner.schedules.cells import cell, csv_text
 from planner.schedules.chimera import CHIMERA
 from planner.schedules.dualpipe import DUALPIPE
 from planner.schedules.dualpipev import DUALPIPEV
@@ -51,7 +52,7 @@ SCHEDULES: tuple[Schedule, ...] = (
 def schedule(name: str, virtual_stages: int = 0, group: int = 0) -> Schedule:
     """Return the schedule called `name`.
 
-    With `virtual_stages` chunks a stage and micro-batches in groups of `group`, where these are given and it knows them.
+    With `virtual_stages` chunks a stage and micro-batches in groups of `group`, where these are given and it has them.
 
     Raises:
         KeyError: there is no such schedule.
@@ -78,6 +79,8 @@ __all__ = [
     "Orders",
     "Pass",
     "Schedule",
+    "cell",
+    "csv_text",
     "loop",
     "most_held",
     "operations",

@@ -13,7 +13,7 @@ BACKWARD = "B"
 INPUT = "I"
 """The part of the backward pass that makes the gradient of the input, for which the stage before waits."""
 WEIGHT = "W"
-"""The part of the backward pass that makes the gradients of the weights, for which nobody waits before the step ends."""
+"""The part of the backward pass that makes the gradients of the weights, which are not needed before the step ends."""
 
 
 class Operation(NamedTuple):

@@ -70,8 +70,7 @@ def _filled(timed: list[tuple[int, Pass]]) -> tuple[Pass, ...]:
     waiting: deque[Pass] = deque()
     before = -1
     for slot, one in timed:
-        for _ in range(min(len(waiting), slot - before - 1)):
-            made.append(waiting.popleft())
+        made += [waiting.popleft() for _ in range(min(len(waiting), slot - before - 1))]
         made.append(one)
         if one.kind == INPUT:
             waiting.append(one._replace(kind=WEIGHT))

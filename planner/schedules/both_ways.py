@@ -2,9 +2,9 @@
 
 Source: Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional Pipelines" (2021),
 section 3.1: P micro-batches are a unit, and units follow one another as closely as the passes of a rank allow. Inside a
-unit a backward pass counts as long as two forward ones, and a unit of either schedule takes as long as the closed forms
-of section 3.5 say, which is the least that there is for 4 and for 8 ranks. How: passes are placed from the end, each as late as
-its rank and what follows it allow, and backward ones before forward ones.
+unit a backward pass counts as long as two forward ones, and a unit of P ranks with v chunks takes 3 v P + 2 (P - 2)
+forward passes of a chunk, which is the least that there is for 4 and for 8 ranks. How: passes are placed from the end,
+each as late as its rank and what follows it allow, and backward ones before forward ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The order of DualPipe's ranks: two phases, of which one goes ahead and the other comes back.
 
-Source: github.com/deepseek-ai/DualPipe (2025), dualpipe/dualpipe.py, whose eight steps follow one another here; DualPipeV
-(dualpipe/dualpipev.py) is the same with half of the ranks.
+Source: github.com/deepseek-ai/DualPipe (2025), dualpipe/dualpipe.py, whose eight steps follow one another here;
+DualPipeV (dualpipe/dualpipev.py) is the same with half of the ranks.
 """
 
 from __future__ import annotations

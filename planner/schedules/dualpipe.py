@@ -29,7 +29,13 @@ def _orders(num_stages: int, num_microbatches: int) -> Orders:
         far = rank >= half  # phase 0 begins at the nearer end, which is the last rank there
         orders.append(
             tuple(
-                Pass(kind, number + each * (phase ^ far), (num_stages - 1 - rank) if phase ^ far else rank, phase ^ far, paired)
+                Pass(
+                    kind,
+                    number + each * (phase ^ far),
+                    (num_stages - 1 - rank) if phase ^ far else rank,
+                    phase ^ far,
+                    paired,
+                )
                 for kind, phase, number, paired in dual_passes(min(rank, num_stages - 1 - rank), half, each)
             )
         )

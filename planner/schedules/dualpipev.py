@@ -1,7 +1,7 @@
 """DualPipeV: DualPipe cut in half, a V of two chunks a rank that holds the weights once.
 
 Source: Sea AI Lab, "DualPipe could be better without the Dual" (2025), and github.com/deepseek-ai/DualPipe,
-dualpipe/dualpipev.py; PyTorch has it as `ScheduleDualPipeV` (torch/distributed/pipelining/schedules.py, 2.9).
+dualpipe/dualpipev.py; PyTorch has it as `ScheduleDualPipeV` (torch/distributed/pipelining/schedules.py, 2.13).
 """
 
 from __future__ import annotations

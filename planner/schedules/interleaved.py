@@ -2,8 +2,8 @@
 
 Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM" (2021),
 section 2.2.2; the memory in Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (2022),
-section 4.2.3. The order is that of Megatron-LM: micro-batches go in groups of P through one chunk after the other, or in
-larger ones (`--microbatch-group-size-per-virtual-pipeline-stage`, megatron/core/pipeline_parallel/schedules.py, 0.12).
+section 4.2.3. The order is that of Megatron-LM (megatron/core/pipeline_parallel/schedules.py, 0.12): micro-batches go in
+groups of P through one chunk after the other, or in larger ones (`--microbatch-group-size-per-virtual-pipeline-stage`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _interleaved(chunks: int) -> Schedule:
         changes_semantics=False,
         virtual_stages=chunks,
         chunk=chunk,
-        runs_as=(("megatron", "interleaved"), ("torchtitan", "Interleaved1F1B")),
+        runs_as=(("megatron", "interleaved 1F1B"), ("torchtitan", "Interleaved1F1B")),
         blocker=_blocker,
         with_chunks=_interleaved,
         with_group=lambda group: _grouped(chunks, group),
@@ -79,7 +79,9 @@ def _grouped(chunks: int, group: int) -> Schedule:
                 f"not of {group}"
             )
         if 0 < rest < num_stages:
-            return f"needs a last group of {num_stages} micro-batches or more, one a stage; groups of {group} leave {rest}"
+            return (
+                f"needs a last group of {num_stages} micro-batches or more, one a stage; groups of {group} leave {rest}"
+            )
         return ""
 
     return Schedule(
@@ -91,6 +93,7 @@ def _grouped(chunks: int, group: int) -> Schedule:
         changes_semantics=False,
         searched=False,
         virtual_stages=chunks,
+        runs_as=(("megatron", "interleaved 1F1B"),),
         blocker=blocker,
         with_chunks=lambda number: _grouped(number, group),
         with_group=lambda size: _grouped(chunks, size),

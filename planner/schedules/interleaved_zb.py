@@ -1,7 +1,7 @@
 """Interleaved 1F1B with the backward pass in two parts (ZB1P of several chunks).
 
 Source: Qi et al., "Zero Bubble Pipeline Parallelism" (2023), section 2.1, in loops as PyTorch's
-`ScheduleInterleavedZeroBubble` (torch/distributed/pipelining/schedules.py, 2.9) runs it.
+`ScheduleInterleavedZeroBubble` (torch/distributed/pipelining/schedules.py, 2.13) runs it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _interleaved(chunks: int) -> Schedule:
 
     return Schedule(
         name="interleaved-zb",
-        summary="interleaved with gradients of weights put off: idles less than interleaved, holds as much on all ranks",
+        summary="interleaved with gradients of weights put off: idles a third as long, P micro-batches on each rank",
         in_flight=counted(orders),
         order=letters(orders),
         orders=orders,

@@ -24,6 +24,6 @@ ONE_F_ONE_B = Schedule(
     in_flight=_in_flight,
     order=_order,
     changes_semantics=False,
-    runs_as=(("megatron", "1f1b"), ("torchtitan", "1F1B"), ("deepspeed", "TrainSchedule")),
+    runs_as=(("megatron", "1F1B"), ("torchtitan", "1F1B"), ("deepspeed", "TrainSchedule")),
     exposes_transfers=True,
 )

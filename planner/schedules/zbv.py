@@ -1,7 +1,7 @@
 """ZB-V: two chunks a rank in the shape of a V, with the memory of 1F1B and no idle time where passes take alike.
 
 Source: Qi et al., "Zero Bubble Pipeline Parallelism" (2023), section 6; the order is that of PyTorch's
-`ScheduleZBVZeroBubble` (torch/distributed/pipelining/schedules.py, 2.9). With fewer than 2 P - 1 micro-batches the
+`ScheduleZBVZeroBubble` (torch/distributed/pipelining/schedules.py, 2.13). With fewer than 2 P - 1 micro-batches the
 passes of those that are missing are left out.
 """
 
@@ -40,7 +40,7 @@ def _orders(num_stages: int, num_microbatches: int) -> Orders:
 
 ZBV = Schedule(
     name="zbv",
-    summary="two chunks a rank in a V, gradients of weights put off: idles least, holds what 1f1b holds on its first rank",
+    summary="two chunks a rank in a V, gradients of weights put off: idles least, holds what 1f1b does at most",
     in_flight=counted(_orders),
     order=letters(_orders),
     orders=_orders,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.schedules import BACKWARD, FORWARD, INPUT, WEIGHT, Orders, Pass, Schedule
+from planner.schedules import BACKWARD, FORWARD, INPUT, WEIGHT, Orders, Pass, Schedule, cell
 
 NEVER = -1.0
 """[s] arrival of what has not arrived."""
@@ -98,7 +98,7 @@ class Board:
             rank = self._ready.pop()
             self._advance(rank, orders[rank])
         stuck = [
-            f"rank {rank} waits for the input of {_named(passes[at])}"
+            f"rank {rank} waits for the input of {cell(passes[at])}"
             for rank, (at, passes) in enumerate(zip(self._position, orders, strict=True))
             if at < len(passes)
         ]
@@ -182,8 +182,3 @@ class Board:
         way.to = there
         if here != there:
             way.link, way.hop = free[here, there], self.links[here, there]
-
-
-def _named(run: Pass) -> str:
-    """Return a pass as frameworks write it: ``3F0`` is micro-batch 0 forward on virtual stage 3."""
-    return f"{run.stage}{run.kind}{run.microbatch}"

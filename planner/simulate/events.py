@@ -23,8 +23,8 @@ def replay_orders(
     """Run one step of `schedule` pass by pass and return what was observed.
 
     A rank runs its passes in order, one at a time. A transfer starts when the sender's pass has ended and the link is
-    free; from each rank to each other one there is a link of its own, and transfers leave the compute lanes alone. Where
-    a stage and the next lie on the same rank, nothing is sent.
+    free; from each rank to each other one there is a link of its own, and transfers leave the compute lanes alone.
+    Where a stage and the next lie on the same rank, nothing is sent.
 
     Args:
         schedule: gives placement and order of the passes.

@@ -33,7 +33,9 @@ def test_one_chunk(name: str) -> None:
 def test_loops(name: str) -> None:
     """(P - 1) (F + B) / v: Narayanan et al. 2021, section 2.2.2; Lamy-Poirier 2022, section 4. M is P or more."""
     for stages, chunks, times in product(STAGES[1:], CHUNKS[1:], (1, 2, 4)):
-        assert idle(name, (stages, times * stages), (1.0, 1.0, 1.0), chunks) == pytest.approx(3.0 * (stages - 1) / chunks)
+        assert idle(name, (stages, times * stages), (1.0, 1.0, 1.0), chunks) == pytest.approx(
+            3.0 * (stages - 1) / chunks
+        )
         if name == "breadth-first":
             held = {schedule(name, chunks).held(rank, stages, times * stages) for rank in range(stages)}
             assert held == {times * stages}
@@ -74,7 +76,7 @@ def test_interleaved_zb() -> None:
 
 
 def test_zbv() -> None:
-    """No rank idles between its first pass and its last where F = I = W, with P micro-batches: Qi et al. 2023, section 6.
+    """No rank idles between its first pass and its last where F = I = W; P micro-batches: Qi et al. 2023, section 6.
 
     The step still lasts until the last rank, which began P - 1 passes of a chunk later, is done. M is 2 P or more.
     """
@@ -103,9 +105,11 @@ def test_dualpipe() -> None:
         assert {schedule("dualpipev").in_flight(rank, *halved) for rank in range(stages // 2)} == {stages + 1}
 
 
-@pytest.mark.parametrize(("name", "chunks", "published"), [("chimera", 1, {4: 16, 8: 36}), ("bitpipe", 2, {4: 28, 8: 60})])
+@pytest.mark.parametrize(
+    ("name", "chunks", "published"), [("chimera", 1, {4: 16, 8: 36}), ("bitpipe", 2, {4: 28, 8: 60})]
+)
 def test_both_ends(name: str, chunks: int, published: dict[int, int]) -> None:
-    """(P - 2) / (3 v M / 2 + P - 2) of a step idle at M = P, where a pass back takes two forward: Li and Hoefler 2021; Wu et al. 2024.
+    """(P - 2) / (3 v M / 2 + P - 2) of a step idle at M = P, where B = 2 F: Li and Hoefler 2021; Wu et al. 2024.
 
     For 4 and 8 ranks a solver finds no shorter step. Further units of P micro-batches leave gaps between them; of the
     first a rank holds P/2 + 1 to P micro-batches, with chunks of halves.
