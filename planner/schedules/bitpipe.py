@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from planner.schedules._both_ways import mirrored_orders, two_ways_blocker
 from planner.schedules.base import Orders, Schedule, counted, letters, vee
-from planner.schedules.both_ways import mirrored_orders, two_ways_blocker
 
 
 @lru_cache(maxsize=2)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from planner.schedules._dual import dual_passes
 from planner.schedules.base import Orders, Pass, Schedule, counted, letters, vee
-from planner.schedules.dual import dual_passes
 
 
 def _blocker(num_stages: int, num_microbatches: int) -> str:

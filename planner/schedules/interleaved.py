@@ -3,15 +3,15 @@
 Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM" (2021),
 section 2.2.2; the memory in Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (2022),
 section 4.2.3. The order is that of Megatron-LM (megatron/core/pipeline_parallel/schedules.py, 0.12): micro-batches go in
-groups of P through one chunk after the other, or in larger ones (`--microbatch-group-size-per-virtual-pipeline-stage`).
+groups of P through one chunk after the other, or of more (`--microbatch-group-size-per-virtual-pipeline-stage`).
 """
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
 
+from planner.schedules._loops import turns, whole_order
 from planner.schedules.base import Orders, Schedule, counted, letters
-from planner.schedules.loops import turns, whole_order
 
 
 def _warm_up(stage: int, num_stages: int, num_passes: int, chunks: int, group: int) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from planner.schedules._blocks import block_orders
 from planner.schedules.base import Orders, Schedule, counted, letters, vee
-from planner.schedules.blocks import block_orders
 
 
 @lru_cache(maxsize=2)

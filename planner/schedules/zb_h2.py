@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from planner.schedules._loops import split_order, turns
 from planner.schedules.base import Orders, Schedule, counted, letters
-from planner.schedules.loops import split_order, turns
 
 
 @lru_cache(maxsize=2)
