@@ -105,7 +105,7 @@ class PlanCost:
     def links(self) -> dict[tuple[int, int], Seconds]:
         """[s] of one transfer from a stage to another, by (sender, receiver)."""
         last = len(self.stages) - 1
-        found = {}
+        found: dict[tuple[int, int], Seconds] = {}
         if self.wrap is not None:
             found |= {(last, 0): self.wrap.forward, (0, last): self.wrap.backward}
         for index, hop in enumerate(self.hops):

@@ -41,7 +41,7 @@ def block_orders(num_stages: int, num_microbatches: int, away: int, home: int) -
     return tuple(orders)
 
 
-def _starts(rank: int, num_stages: int, away: int, home: int, gaps: tuple[int, int, int]) -> tuple[int, int, int, int]:
+def _starts(rank: int, num_stages: int, away: int, home: int, gaps: tuple[int, ...]) -> tuple[int, int, int, int]:
     """Return the slots of one micro-batch: forward through both chunks, then backward through the second and the first.
 
     `gaps` are the slots from the last pass of each way to the first of the next, which the same rank runs.
@@ -53,10 +53,10 @@ def _starts(rank: int, num_stages: int, away: int, home: int, gaps: tuple[int, i
     return away * rank, turn + home * (last - rank), back + away * rank, final + home * (last - rank)
 
 
-def _gaps(num_stages: int, away: int, home: int) -> tuple[int, int, int]:
+def _gaps(num_stages: int, away: int, home: int) -> tuple[int, ...]:
     """Return the shortest gaps with which no two passes of any rank fall on the same slot."""
 
-    def clash(gaps: tuple[int, int, int]) -> bool:
+    def clash(gaps: tuple[int, ...]) -> bool:
         starts = (_starts(rank, num_stages, away, home, gaps) for rank in range(num_stages))
         return any(len({slot % PERIOD for slot in slots}) < len(slots) for slots in starts)
 

@@ -2,7 +2,7 @@
 
 Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM" (2021),
 section 2.2.2; the memory in Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (2022),
-section 4.2.3. The order is that of Megatron-LM (megatron/core/pipeline_parallel/schedules.py, 0.12): micro-batches go in
+section 4.2.3. The order is that of Megatron-LM 0.12 (megatron/core/pipeline_parallel/schedules.py): micro-batches go in
 groups of P through one chunk after the other, or of more (`--microbatch-group-size-per-virtual-pipeline-stage`).
 """
 

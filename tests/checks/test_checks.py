@@ -144,8 +144,8 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
         "schedule",
         plan(virtual_stages=2),
         (
-            "virtual_stages: is 2; schedule 1f1b has one chunk a stage; any other number have interleaved, breadth-first,"
-            " interleaved-zb"
+            "virtual_stages: is 2; schedule 1f1b has one chunk a stage; any other number have interleaved,"
+            " breadth-first, interleaved-zb"
         ),
         plan(schedule="interleaved"),
     ),

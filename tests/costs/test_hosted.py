@@ -101,7 +101,7 @@ def test_links_are_by_sender_and_receiver() -> None:
 
 
 def test_a_v_has_both_ends_on_one_rank() -> None:
-    """Rank 0 has embedding and head, of which 1f1b has one on either end; no layer is lost, and no tied weight is sent."""
+    """Rank 0 has embedding and head, of which 1f1b has one on either end; nothing is lost, and no tied weight sent."""
     plain, vee = priced(plan("1f1b", 4, 4, 4, 4)), priced(plan("zbv", 4, 4, 4, 4, chunks=2))
     assert sum(stage.forward for stage in vee.stages) == pytest.approx(sum(stage.forward for stage in plain.stages))
     assert sum(stage.backward for stage in vee.stages) == pytest.approx(sum(stage.backward for stage in plain.stages))

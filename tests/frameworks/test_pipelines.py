@@ -11,7 +11,7 @@ import pytest
 
 from frameworks.asking import Answer, Validator
 from pipelines import alike
-from planner.schedules import SCHEDULES, Pass, Schedule, csv_text, schedule
+from planner.schedules import SCHEDULES, Orders, Pass, Schedule, csv_text, schedule
 
 pytestmark = pytest.mark.frameworks
 
@@ -50,7 +50,12 @@ def with_chunks(listed: Schedule, chunks: int) -> Schedule:
     return listed.with_chunks(chunks) if listed.with_chunks else listed
 
 
-def read(ranks: list[list[Any]]) -> tuple[tuple[Pass, ...], ...]:
+def given(listed: Schedule, orders: Orders) -> Schedule:
+    """Return a schedule that runs these passes."""
+    return replace(listed, orders=lambda _stages, _microbatches: orders)
+
+
+def read(ranks: list[list[Any]]) -> Orders:
     """Return the passes of PyTorch's cells."""
     return tuple(tuple(run for cell in cells for run in _runs(cell)) for cells in ranks)
 
@@ -82,7 +87,7 @@ def test_passes_steps_and_activations_agree(torch: Ask, name: str, chunks: int) 
             continue
         else:
             assert theirs == ours
-        observed = [alike(replace(listed, orders=lambda _p, _m, o=one: o), shape) for one in (theirs, ours)]
+        observed = [alike(given(listed, one), shape) for one in (theirs, ours)]
         assert observed[0].step_time == pytest.approx(observed[1].step_time)
         assert observed[0].peak_in_flight == observed[1].peak_in_flight
 

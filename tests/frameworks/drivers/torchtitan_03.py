@@ -2,7 +2,7 @@
 
 A request: `files` (name: text; modules that are put on the path), `argv` (all flags, --module and --config among them),
 `world`, `ranks` (as which the trainer is started; default rank 0 alone), or `keys: true`; or `schedule` and what
-pipelines.py asks for, which is about the torch of the environment.
+torch_pipelines.py asks for, which is about the torch of the environment.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import typing
 from pathlib import Path
 from unittest import mock
 
-import pipelines
 import tables
 import titan
+import torch_pipelines
 from torchtitan.config.manager import ConfigManager
 from torchtitan.distributed import activation_checkpoint, fsdp
 from torchtitan.trainer import Trainer
@@ -29,7 +29,7 @@ REFUSALS = (*titan.REFUSALS, ImportError)
 def answer(request: dict[str, typing.Any]) -> titan.Facts:
     """What torchtitan makes of the configuration, as each of the ranks asked for."""
     if "schedule" in request:
-        return pipelines.passes(request)
+        return torch_pipelines.passes(request)
     if request.get("keys"):
         return {"version": importlib.metadata.version("torchtitan"), "tables": _tables()}
     ranks = request.get("ranks", [0])

@@ -1,7 +1,7 @@
 """PyTorch's pipeline schedules: the passes that it makes for every rank, and what it says of ours.
 
-A request: `schedule` (a name that `get_schedule_class` knows), `ranks`, `stages` (of a rank), `microbatches`; with `csv`
-the passes are read from that text instead of made, and then judged as PyTorch judges all passes.
+A request: `schedule` (a name that `get_schedule_class` knows), `ranks`, `stages` (of a rank), `microbatches`; with
+`csv` the passes are read from that text instead of made, and then judged as PyTorch judges all passes.
 """
 
 from __future__ import annotations
