@@ -100,10 +100,15 @@ def shown_figure(figure: object) -> str:
 def test_constants_of_frameworks_are_those_of_the_catalogue() -> None:
     """The table in docs/costs.md holds the numbers of catalog/frameworks.yaml."""
     catalogue = transcripts.ROOT / "planner" / "catalog" / "frameworks.yaml"
-    rows: dict[str, dict[str, object]] = load(catalogue.read_text(encoding="utf-8"), "frameworks.yaml").value
+    value: dict[str, dict[str, object]] = load(catalogue.read_text(encoding="utf-8"), "frameworks.yaml").value
+    rows = {name: row for name, row in value.items() if "like" not in row}
     lines = (transcripts.ROOT / "docs" / "costs.md").read_text(encoding="utf-8").splitlines()
     assert f"| constant | {' | '.join(rows)} |" in lines
     keys_of_rows = [key for key in next(iter(rows.values())) if key not in {"source", "can"}]
     for key in keys_of_rows:
         shown = [shown_figure(row[key]) for row in rows.values()]
         assert f"| `{key}` | {' | '.join(shown)} |" in lines, f"{key} is not as in the catalogue"
+    for name in value.keys() - rows.keys():
+        own = [key for key in value[name] if key not in {"like", "source", "can"}]
+        told = ", ".join(f"`{key}` {shown_figure(value[name][key])}" for key in own)
+        assert f"`{name}` has those of `{value[name]['like']}`, but {told}." in lines

@@ -16,9 +16,9 @@ from planner.pipeline.rules import OWN, Story, stories
 PAGE = transcripts.ROOT / "docs" / "rules.md"
 HEAD = """# Rules
 
-What `planner check` holds files to, by code. `planner explain CODE` tells why, and what to do. *itself* says whether the
-framework refuses the configuration before it trains; where it does not, the run dies later, trains something else or is
-slow, and only the planner tells. A test writes this page (`pytest tests/test_rules.py --update-golden`).
+What `planner check` holds files to, by code. `planner explain CODE` tells why, and what to do. *itself* says whether
+the framework refuses the configuration before it trains; where it does not, the run dies later, trains something else
+or is slow, and only the planner tells. A test writes this page (`pytest tests/test_rules.py --update-golden`).
 
 Codes are stable: one is never used again for another rule.
 """

@@ -9,7 +9,7 @@ export WANDB_API_KEY=${WANDB_API_KEY:-}
 
 GPUS_PER_NODE=8
 TP=${TP:-8}
-PP=3
+PP=4
 
 MODEL_ARGS=(
     --num-layers 80
@@ -34,7 +34,7 @@ PARALLEL_ARGS=(
     --sequence-parallel
     --use-distributed-optimizer
     --overlap-grad-reduce
-    --overlap-param-gater
+    --overlap-param-gather
 )
 
 srun torchrun --nnodes "$SLURM_NNODES" --nproc-per-node $GPUS_PER_NODE \

@@ -10,6 +10,7 @@ from math import isqrt
 
 from planner.costs.compute import matmul_peak
 from planner.domain.cluster import Cluster, DeviceGroup
+from planner.domain.framework import Framework
 from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import Strategy
@@ -58,11 +59,12 @@ SPLITS = (1, 2, 4, 8)
 
 
 def find_choices(
-    cluster: Cluster, model: Model, job: Job, *, splits: tuple[int, ...] = (1,)
+    cluster: Cluster, model: Model, job: Job, *, splits: tuple[int, ...] = (1,), target: Framework | None = None
 ) -> tuple[tuple[Choice, ...], Mapping[str, int]]:
     """Return the legal choices in order of group, degree and split, and how many were refused for which reason.
 
-    Splits are tried where there are several groups: in one group, more replicas do the same.
+    Splits are tried where there are several groups: in one group, more replicas do the same. Norms and residuals are
+    cut by the tensor axis unless the `target` keeps them whole.
     """
     rejections: Counter[str] = Counter()
     found: list[Choice] = []
@@ -76,7 +78,9 @@ def find_choices(
             rejections[f"{group.device.name} has no {job.precision}"] += 1
             continue
         for degrees in product(*(_degrees(axis, group, job) for axis in AXES)):
-            for strategy in _strategies(degrees):
+            for usual in _strategies(degrees):
+                whole = target is not None and not target.can.sequence_parallel
+                strategy = replace(usual, sequence_parallel=False) if whole else usual
                 choice = Choice(group=group, strategy=strategy)
                 reason = _refusal(choice, model, job)
                 if reason:

@@ -23,7 +23,7 @@ class Restriction:
     choices: tuple[int, ...]
     """Indices of the choices that may be mixed."""
     recompute: str = "any"
-    """``any``, or the policy of every layer: ``none``, ``selective``, ``full``."""
+    """``any``, ``none or full`` of each layer, or the policy of every layer: ``none``, ``selective``, ``full``."""
     even_layers: bool = False
 
 
@@ -95,6 +95,8 @@ def find_families(
                 if not zero_allowed(zero.stage, job, framework, target, shared=shared, pipelined=pipelined):
                     continue
                 if not _context_allowed(zero.stage, possible, choices, target, pipelined=pipelined):
+                    continue
+                if shared and not _tensor_allowed(zero.stage, possible, choices, target):
                     continue
                 alone = not pipelined or shares.num_microbatches == 1
                 uneven = bool(shares.short_replicas) or len(_splits(possible, choices)) > 1
@@ -214,9 +216,21 @@ def _context_allowed(
     return stage in target.can.cp_zero_stages and all(kind in kinds for _, kind in used)
 
 
+def _tensor_allowed(
+    stage: int, restriction: Restriction, choices: tuple[Choice, ...], target: Framework | None
+) -> bool:
+    """Tell whether the target has the ZeRO stage with the tensor degree of the choices, alike if it has not all."""
+    cut = any(choices[index].strategy.degree("tp") > 1 for index in restriction.choices)
+    return target is None or not cut or stage in target.can.tp_zero_stages
+
+
 def _context(choice: Choice) -> tuple[int, str]:
     """Return the context degree, and how its ranks exchange."""
     return choice.strategy.degree("cp"), choice.strategy.cp_comm_type
+
+
+_POLICIES = ("none", "none or full", "selective", "full")
+"""In the order in which they are tried."""
 
 
 def find_restrictions(
@@ -225,10 +239,12 @@ def find_restrictions(
     """Yield the sets of choices that the target can mix, with the recompute that it can carry."""
     policies = ["any"]
     asked = [c for c in job.constraints if c.subject == "recompute"]
-    if asked or (target is not None and not (target.can.uneven_recompute and target.can.partial_recompute)):
+    if asked or target is not None:
         fused = all(attention_kernel(job, framework, choice.group).fused for choice in choices)
-        useful = ("none", "full") if fused and not asked else ("none", "selective", "full")
-        policies = [policy for policy in useful if allows(asked, "recompute", policy)]
+        mixed = target is not None and target.can.uneven_recompute and target.can.partial_recompute and not asked
+        least = ("none or full",) if mixed else ("none", "full")
+        useful = least if fused and not asked else ("selective", *least)
+        policies = [policy for policy in sorted(useful, key=_POLICIES.index) if allows(asked, "recompute", policy)]
     sets = [tuple(range(len(choices)))]
     if target is not None and not target.can.tensor_parallel:
         sets = [tuple(i for i in sets[0] if choices[i].strategy.degree("tp") == 1)]
@@ -236,6 +252,7 @@ def find_restrictions(
         kinds = target.can.cp_comm_types
         sets = [tuple(i for i in sets[0] if _context(choices[i])[0] == 1 or _context(choices[i])[1] in kinds)]
         sets = _sorted_out(sets, lambda index: _context(choices[index]))
+    if target is not None and not target.can.several_vendors:
         sets = _sorted_out(sets, lambda index: choices[index].group.device.vendor)
     if target is not None and not target.can.mixed_devices:
         sets = _sorted_out(sets, lambda index: choices[index].group.name)

@@ -19,7 +19,16 @@ SMALLEST = 2
 def may_be(words: tuple[str, ...], job: Job, target: Framework | None) -> bool:
     """Tell whether the job, and the target if there is one, admit replicas of which `words` hold."""
     able = target is None or target.can.uneven_replicas or words == EQUAL
-    return able and all(constraint.admits_replicas(words) for constraint in job.constraints)
+    return able and _admitted(words, job)
+
+
+def may_split(job: Job, target: Framework | None) -> bool:
+    """Tell whether the job, and the target if there is one, admit stages that divide micro-batches unlike ways."""
+    return (target is None or target.can.uneven_data_parallel) and _admitted(ALIKE, job)
+
+
+def _admitted(words: tuple[str, ...], job: Job) -> bool:
+    return all(constraint.admits_replicas(words) for constraint in job.constraints)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from planner.candidates.choices import SPLITS, Choice, allows, find_choices
 from planner.candidates.families import Family, find_families, find_schedules
 from planner.candidates.prices import NEVER, Ticks
-from planner.candidates.replicas import may_be
+from planner.candidates.replicas import may_be, may_split
 from planner.candidates.table import Table, stack_terms, to_ticks
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
-from planner.domain.job import ALIKE, EQUAL, Constraint, Job
+from planner.domain.job import EQUAL, Constraint, Job
 from planner.domain.model import Model
 from planner.errors import NoFeasiblePlan, SpecError
 from planner.schedules import Schedule
@@ -255,11 +255,14 @@ def find_space(
         NoFeasiblePlan: no choice is legal; the rejections say why.
 
     """
-    splits = SPLITS if may_be(ALIKE, job, target) else (1,)
-    choices, rejections = find_choices(cluster, model, job, splits=splits)
+    splits = SPLITS if may_split(job, target) else (1,)
+    choices, rejections = find_choices(cluster, model, job, splits=splits, target=target)
     if not choices:
         splits_asked = any(constraint.subject == "split" for constraint in job.constraints)
-        hint = "; splits of 1, 2, 4 and 8 are searched, above 1 on several groups and without --for" * splits_asked
+        hint = (
+            "; splits of 1, 2, 4 and 8 are searched, above 1 on several groups, if the framework of --for can"
+            * splits_asked
+        )
         raise NoFeasiblePlan(f"no degree of parallelism is legal on any group{hint}", rejections)
     return Space(
         cluster=cluster,

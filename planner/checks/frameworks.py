@@ -16,6 +16,11 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
     uneven = (
         (can.tensor_parallel, any(stage.strategy.degree("tp") > 1 for stage in plan.all_stages), "tensor parallelism"),
         (
+            can.sequence_parallel,
+            any(s.strategy.sequence_parallel and s.strategy.degree("tp") > 1 for s in plan.all_stages),
+            "sequence parallelism of the tensor axis",
+        ),
+        (
             can.uneven_layers,
             _differ(size for stage in plan.all_stages for size in stage.chunk_sizes),
             "stages with unlike numbers of layers",
@@ -32,16 +37,27 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
             "stages that recompute some of their layers in full and others not",
         ),
         (can.mixed_devices, _differ(_device(stage.group, cluster) for stage in plan.all_stages), "unlike devices"),
-        (can.uneven_replicas, not plan.has_even_replicas, "replicas or stages with unlike shares of the batch"),
+        (
+            can.uneven_data_parallel,
+            any(stage.split > 1 for stage in plan.all_stages),
+            "stages that divide micro-batches unlike ways",
+        ),
+        (
+            can.uneven_replicas,
+            bool(plan.other_pipelines or plan.short_replicas),
+            "replicas with unlike shares of the batch",
+        ),
+        (False, _mixes_policies(plan), "selective recompute beside full recompute or none"),
     )
     reasons = [
         *_pipeline_reasons(plan, can),
+        *_tensor_reasons(plan, can),
         *_context_reasons(plan, can),
         *(text for able, used, text in uneven if used and not able),
     ]
     used = {stage.group for stage in plan.all_stages}
     vendors = {group.device.vendor for group in cluster.groups if group.name in used} - {""}
-    if len(vendors) > 1:
+    if len(vendors) > 1 and not can.several_vendors:
         reasons.append(f"devices of several vendors ({', '.join(sorted(vendors))})")
     return tuple(f"{framework.name} cannot run {reason}" for reason in reasons)
 
@@ -53,8 +69,7 @@ def runs_on(plan: Plan, frameworks: Iterable[Framework], cluster: Cluster) -> tu
 
 def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
     """Return what of pipeline and ZeRO stage is out of reach; with one stage all schedules are the same."""
-    copies = max((weight_copies(AXES, stage.strategy) for stage in plan.all_stages), default=1)
-    alone = plan.num_replicas * copies == 1  # no weights are shared with others, whatever the ZeRO stage
+    alone = _alone(plan)
     if plan.num_stages <= 1:
         return [] if alone or plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
     if not can.zero_stages_pipeline:
@@ -66,6 +81,23 @@ def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
         possible = ", ".join(str(stage) for stage in can.zero_stages_pipeline)
         reasons.append(f"ZeRO stage {plan.zero_stage} with pipeline stages (only {possible})")
     return reasons
+
+
+def _tensor_reasons(plan: Plan, can: Capability) -> list[str]:
+    """Return what of ZeRO with tensor ranks is out of reach, where the framework has both."""
+    cut = any(stage.strategy.degree("tp") > 1 for stage in plan.all_stages)
+    able = can.zero_stages_pipeline if plan.num_stages > 1 else can.zero_stages
+    reached = plan.zero_stage in can.tp_zero_stages or plan.zero_stage not in able
+    if not can.tensor_parallel or not cut or reached or _alone(plan):
+        return []
+    sharded = ", ".join(map(str, can.tp_zero_stages))
+    return [f"tensor parallelism with ZeRO stage {plan.zero_stage} (only {sharded})"]
+
+
+def _alone(plan: Plan) -> bool:
+    """Return whether no weights are shared with others, so that all ZeRO stages are the same."""
+    copies = max((weight_copies(AXES, stage.strategy) for stage in plan.all_stages), default=1)
+    return plan.num_replicas * copies == 1
 
 
 def _context_reasons(plan: Plan, can: Capability) -> list[str]:
@@ -95,6 +127,15 @@ def _has_uneven_recompute(plan: Plan) -> bool:
     if all(stage.num_recomputed == stage.num_layers for stage in plan.all_stages):
         return False
     return _differ((stage.recompute, stage.num_recomputed) for stage in plan.all_stages)
+
+
+def _mixes_policies(plan: Plan) -> bool:
+    """Return whether layers that are not fully recomputed have unlike policies, or full ones stand beside selective.
+
+    Frameworks have one policy for all layers, or a number of layers that are recomputed in full and no other policy.
+    """
+    left = {stage.recompute for stage in plan.all_stages if stage.num_recomputed < stage.num_layers}
+    return len(left) > 1 or bool(left - {"none"} and any(stage.num_recomputed for stage in plan.all_stages))
 
 
 def _device(group: str, cluster: Cluster) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from planner.configurations.shell import Text
 
@@ -14,7 +15,7 @@ VARIABLES = re.compile(
     r"GPUS_PER_NODE|NPROC_PER_NODE|NNODES|NUM_NODES|WORLD_SIZE)\Z"
 )
 """Names of variables that matter to how a run goes; no others are kept, for they may be secrets."""
-_SBATCH = re.compile(r"^#SBATCH\s+(.*)$", re.M)
+_SBATCH = re.compile(r"^#SBATCH\s+(.*)$", re.MULTILINE)
 _OPTION = re.compile(r"(?:--([a-z-]+)|-([NnG]))(?:[=\s]\s*|(?<=-[NnG]))([^\s#]+)")
 _SHORT = {"N": "nodes", "n": "ntasks", "G": "gpus"}
 _TORCHRUN = {"--nnodes": "nnodes", "--nproc-per-node": "nproc", "--nproc_per_node": "nproc"}
@@ -98,7 +99,7 @@ def ranks(words: Sequence[Text], given: Allocation) -> tuple[int, tuple[int, int
 
 def _options(words: Sequence[Text]) -> Iterable[tuple[str, tuple[int, tuple[int, int]]]]:
     """Yield (option, (number, where)); the number is 0 where it is not known."""
-    for word, after in zip(words, [*words[1:], Text()], strict=True):
+    for word, after in zip_longest(words, words[1:], fillvalue=Text()):
         key, equals, value = word.chars.partition("=")
         name = _TORCHRUN.get(key) or (key[2:] if key in {"--nodes", "--ntasks", "--ntasks-per-node"} else None)
         name = name or (_SHORT.get(key[1:]) if len(key) == 2 and key[:1] == "-" else None)

@@ -59,7 +59,7 @@ class Configuration:
     origin: str
     """Name of the file."""
     version: str = ""
-    """Of the framework, as the user said it; empty: the newest that the rules know."""
+    """Of the framework, as the user said it, else as the kind of file tells it; empty: the newest that is known."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """What is written, by the framework's canonical key: Megatron's ``tensor_model_parallel_size``, others dotted."""
     defaults: Mapping[str, Any] = field(default_factory=dict)

@@ -15,12 +15,16 @@ class Capability:
     zero_stages_pipeline: tuple[int, ...]
     """With more than one pipeline stage; empty if the framework has no pipeline."""
     tensor_parallel: bool
+    sequence_parallel: bool
+    """Whether norms and residuals may be cut along the sequence by the tensor axis."""
     cp_comm_types: tuple[str, ...]
     """How context ranks may exchange, without pipeline stages; empty if the framework has no context axis."""
     cp_comm_types_pipeline: tuple[str, ...]
     """With more than one pipeline stage."""
     cp_zero_stages: tuple[int, ...]
     """With context ranks: some frameworks share their weights only by sharding them."""
+    tp_zero_stages: tuple[int, ...]
+    """With tensor ranks: some frameworks cannot copy weights that tensor ranks cut, but only shard them."""
     uneven_layers: bool
     """Stages with unlike numbers of layers."""
     uneven_tensor_parallel: bool
@@ -30,8 +34,13 @@ class Capability:
     partial_recompute: bool
     """Stages in which some layers are recomputed and others not."""
     mixed_devices: bool
+    """Devices of several kinds, of one vendor."""
+    several_vendors: bool
+    """Devices of vendors whose communication libraries do not speak with one another."""
+    uneven_data_parallel: bool
+    """Stages with a dp of their own, which divide micro-batches unlike ways."""
     uneven_replicas: bool
-    """Replicas that are not alike: other stages, other numbers of micro-batches, or stages with a dp of their own."""
+    """Replicas that are not alike: other stages, or other numbers of micro-batches."""
     version: str
     """Versions for which this was checked."""
     source: str

@@ -7,7 +7,15 @@ from typing import TypeVar
 
 from planner.errors import SpecError
 from planner.export.base import Exporter, Launch, Launcher, Node, Part, Program
+from planner.export.frameworks.accelerate import ACCELERATE
+from planner.export.frameworks.bridge import BRIDGE
+from planner.export.frameworks.deepspeed import DEEPSPEED
+from planner.export.frameworks.flagscale import FLAGSCALE
+from planner.export.frameworks.galvatron import GALVATRON
+from planner.export.frameworks.hetu import HETU
 from planner.export.frameworks.megatron import MEGATRON
+from planner.export.frameworks.megatron_deepspeed import MEGATRON_DEEPSPEED
+from planner.export.frameworks.torchtitan import TORCHTITAN, TORCHTITAN_TOML
 from planner.export.hostfile import HOSTFILE
 from planner.export.launchers.jobset import JOBSET
 from planner.export.launchers.ray import RAY
@@ -18,7 +26,20 @@ from planner.export.launchers.trainjob import TRAINJOB
 from planner.export.nodes import nodes_in_order
 from planner.export.rank_table import RANK_TABLE
 
-EXPORTERS: tuple[Exporter, ...] = (MEGATRON, RANK_TABLE, HOSTFILE)
+EXPORTERS: tuple[Exporter, ...] = (
+    MEGATRON,
+    BRIDGE,
+    FLAGSCALE,
+    HETU,
+    GALVATRON,
+    TORCHTITAN,
+    TORCHTITAN_TOML,
+    MEGATRON_DEEPSPEED,
+    DEEPSPEED,
+    ACCELERATE,
+    RANK_TABLE,
+    HOSTFILE,
+)
 LAUNCHERS: tuple[Launcher, ...] = (TORCHRUN, SLURM, JOBSET, TRAINJOB, SKYPILOT, RAY)
 
 Target = TypeVar("Target", bound=Exporter | Launcher)

@@ -10,7 +10,7 @@ from planner.export.base import Node
 from planner.specs.plan import PlanFile
 
 if TYPE_CHECKING:
-    from planner.placement import Slots
+    from planner.placement import Placement, Slots
 
 SHOWN = 3
 """Nodes that a refusal names."""
@@ -22,14 +22,25 @@ def nodes_in_order(file: PlanFile, target: str) -> tuple[str, tuple[Node, ...]]:
     Raises:
         CannotExpress: the ranks of a node do not follow one another.
     """
-    from planner.placement import place, slots
+    from planner.placement import place
 
     placed = place(file.plan, file.cluster, file.model, file.job)
+    return placed.order, nodes_of(placed, target)
+
+
+def nodes_of(placed: Placement, target: str) -> tuple[Node, ...]:
+    """Return the nodes of a placement in the order of their ranks.
+
+    Raises:
+        CannotExpress: the ranks of a node do not follow one another.
+    """
+    from planner.placement import slots
+
     found = slots(placed.ranks)
     torn = [node for node in found if not node.is_run]
     if torn:
         raise CannotExpress(target, [_why(node) for node in torn[:SHOWN]])
-    return placed.order, tuple(
+    return tuple(
         Node(
             name=node.node,
             group=node.ranks[0].group,

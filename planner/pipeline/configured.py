@@ -56,14 +56,13 @@ def on_cluster(
     width = layout.tp * layout.cp * layout.pp
     if layout.dp is None and setup.world is not None:
         layout = replace(layout, dp=max(1, setup.world // width))
-    used = (layout.dp or max(1, cluster.num_devices // width)) * width
-    if used < cluster.num_devices:
-        notes.append(f"it uses {used:,} of the {cluster.num_devices:,} devices of {cluster.name}")
     try:
         plan, job = plan_from_layout(layout, cluster, model, job)
     except SpecError as error:
         problems = [Problem(origin, problem.message, IMPOSSIBLE) for problem in error.problems]
         raise SpecError(problems) from None
+    if plan.num_devices < cluster.num_devices:
+        notes.append(f"it uses {plan.num_devices:,} of the {cluster.num_devices:,} devices of {cluster.name}")
     file = PlanFile(
         plan=plan,
         cluster=cluster,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -17,6 +18,7 @@ from planner.errors import Problem, SpecError
 from planner.parallelism import AXES
 from planner.schedules import SCHEDULES, schedule
 from planner.specs.catalog import framework as find_framework
+from planner.specs.catalog import simple
 from planner.specs.layout import PLACE
 
 if TYPE_CHECKING:
@@ -153,31 +155,60 @@ def _stages(
     model: Model,
     framework: Framework,
 ) -> tuple[Stage, ...]:
-    """Cut the layers as the framework does by itself, chunks as evenly as they go, and fill the groups in order."""
+    """Cut the layers as the framework does by itself, chunks as evenly as they go, and fill the groups in order.
+
+    A stage whose kind of device is said goes to a group that has it, if one has.
+    """
     held = schedule(name, layout.vpp).hosted(layout.pp)
     chunks = _chunks(_sizes(layout, held, model, framework))
     free = [group.num_devices for group in cluster.groups]
-    names = [group.name for group in cluster.groups]
-    needed = replicas * strategy.num_devices
     stages, index = [], 0
     for position in range(layout.pp):
-        while index < len(free) - 1 and free[index] < needed:
-            index += 1
+        own = _strategy(layout, strategy, position)
+        split = layout.stage_split[position] if layout.stage_split else 1
+        needed = replicas * split * own.num_devices
+        able = _able(layout, cluster, position)
+        index = index if index in able else able[0]
+        while index != able[-1] and free[index] < needed:
+            index = able[able.index(index) + 1]
         free[index] -= needed
         (first, last), *later = (chunks[number] for direction, number in held[position] if direction == 0)
         layers = sum(end - begin + 1 for begin, end in [(first, last), *later])
         stages.append(
             Stage(
-                group=names[index],
+                group=cluster.groups[index].name,
                 first_layer=first,
                 last_layer=last,
                 later_chunks=tuple(later),
-                strategy=strategy,
+                strategy=own,
                 recompute={"selective": framework.selective, "op": "op"}.get(layout.recompute or "", "none"),
-                num_recomputed=_recomputed(layout, layers),
+                num_recomputed=_recomputed(layout, layers, position),
+                split=split,
             )
         )
     return tuple(stages)
+
+
+def _strategy(layout: Layout, usual: Strategy, position: int) -> Strategy:
+    """Return the strategy of a stage: the usual one but for a tensor degree of its own."""
+    if not layout.stage_tp:
+        return usual
+    tp = layout.stage_tp[position]
+    degrees = {axis.name: usual.degree(axis.name) for axis in AXES} | {"tp": tp}
+    named = tuple((name, degree) for name, degree in degrees.items() if degree > 1)
+    return replace(usual, degrees=named, sequence_parallel=tp > 1 and layout.sp is not False)
+
+
+def _able(layout: Layout, cluster: Cluster, position: int) -> list[int]:
+    """Return the groups that have the kind of device of a stage; all where it is not said, or none has it."""
+    every = list(range(len(cluster.groups)))
+    if not layout.stage_devices:
+        return every
+    # A name that ends in a number may be the second run of nodes with that device.
+    wanted = layout.stage_devices[position]
+    names = {simple(wanted), simple(re.sub(r"-[0-9]$", "", wanted))}
+    found = [i for i in every if {simple(cluster.groups[i].name), simple(cluster.groups[i].device.name)} & names]
+    return found or every
 
 
 def _sizes(
@@ -195,8 +226,10 @@ def _sizes(
     return stage_layers(framework, model, number) if layout.vpp == 1 else equal_split(model.num_layers, number)
 
 
-def _recomputed(layout: Layout, held: int) -> int:
+def _recomputed(layout: Layout, held: int, position: int) -> int:
     """Return how many of the `held` layers of a stage are fully recomputed."""
+    if layout.stage_recompute:
+        return min(held, layout.stage_recompute[position])
     return min(held, held if layout.recompute_layers is None else layout.recompute_layers) * (
         layout.recompute == "full"
     )

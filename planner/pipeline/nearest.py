@@ -65,7 +65,8 @@ def _variants(plan: Plan, framework: Framework, batch: int) -> Iterator[Plan]:
 
 def _stages(plan: Plan) -> Iterator[tuple[Stage, ...]]:
     """Yield the stages of a plan, made alike in one thing after another."""
-    strategies: list[Strategy | None] = [None, *dict.fromkeys(stage.strategy for stage in plan.stages)]
+    used = dict.fromkeys(stage.strategy for stage in plan.stages)
+    strategies: list[Strategy | None] = [None, *used, *(replace(one, sequence_parallel=False) for one in used)]
     recomputes = [None, *dict.fromkeys((s.recompute, s.num_recomputed == s.num_layers) for s in plan.stages)]
     recomputes += [("none", False), ("none", True)]
     for strategy, even, recompute in product(strategies, (False, True), dict.fromkeys(recomputes)):

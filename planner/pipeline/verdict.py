@@ -115,7 +115,8 @@ def _judge_configuration(
     source: str, text: str, form: Form, question: Question, search: Callable[..., Outcome]
 ) -> Verdict:
     try:
-        configuration = replace(form.read(text, source), version=question.version)
+        configuration = form.read(text, source)
+        configuration = replace(configuration, version=question.version or configuration.version)
     except SpecError as error:
         return unreadable(source, error.problems)
     found = broken(form, configuration)

@@ -46,14 +46,19 @@ def bundle(target: Exporter | Launcher, file: PlanFile, framework: str | None = 
         SpecError: no such framework can be started.
     """
     found = [*parts(target, file, framework)]
+    own = {part.name.partition(".")[0] for part in found}
     if isinstance(target, Exporter) and target.program:
         script = next(one for one in LAUNCHERS if one.name == SCRIPT)
         found += _launched(script, file, target.program(file))
+    # A target that counts ranks in a way of its own brings its own hostfile and map.
     for one in EXPORTERS:
-        if one.name in ALWAYS and one is not target:
+        stem = one.name.replace("-", "_")
+        if one.name not in ALWAYS or (stem in own and one is not target):
+            continue
+        if one is not target:
             found += one.parts(file)
-        if one.name in ALWAYS and one.document:
-            found.append(Part(name=f"{one.name.replace('-', '_')}.json", text=_json(one, file)))
+        if one.document:
+            found.append(Part(name=f"{stem}.json", text=_json(one, file)))
     return tuple({part.name: part for part in reversed(found)}.values())[::-1]
 
 

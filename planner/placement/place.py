@@ -37,7 +37,7 @@ class Placement:
     """The same if all replicas of a stage lay side by side, as prices assume; `weight` is never more."""
 
 
-def place(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Placement:
+def place(plan: Plan, cluster: Cluster, model: Model, job: Job, *, together: bool = False) -> Placement:
     """Return the placement of a plan that the check ``devices`` accepts.
 
     A block is a copy of a stage: its tensor and context ranks, in one node (in one part of it, if they fit) or on whole
@@ -45,14 +45,14 @@ def place(plan: Plan, cluster: Cluster, model: Model, job: Job) -> Placement:
     stage (which prices assume); or r replicas of each stage on the group, then the next r, for every r that divides
     them, r = 1 being pipeline after pipeline. The first r is tried for a kind of pipeline on the whole cluster, then on
     each group alone; what weighs least is taken (`Scale.weigh`), of equals what is assumed, and it never weighs more
-    than that.
+    than that. With `together` only the first order is taken, for whoever counts ranks stage by stage.
     """
     scale = Scale(plan, cluster, plan_traffic(plan, cluster, model, job, framework_on(cluster, job.framework)))
     best: Choice = {}
     devices = on_groups(plan, cluster, best)
     measures = spans(devices)
     assumed = weight = scale.weigh(measures)
-    for change in _changes(plan, cluster):
+    for change in () if together else _changes(plan, cluster):
         turns = {**best, **change}
         changed = {group for _, group in change}
         moved = {

@@ -150,7 +150,8 @@ def no_network(bandwidth: float) -> Network:
 @cache
 def frameworks() -> tuple[Framework, ...]:
     """Return every framework, in the order of the catalogue."""
-    return tuple(_framework(name, row) for name, row in _rows("frameworks.yaml", "frameworks").items())
+    rows = _rows("frameworks.yaml", "frameworks")
+    return tuple(_framework(name, _filled(row, rows)) for name, row in rows.items())
 
 
 def optimizer(name: str) -> OptimizerRecipe:
@@ -226,6 +227,15 @@ def _framework(name: str, row: Mapping[str, Any]) -> Framework:
         values[key.removesuffix(suffix)] = value * units[suffix] if suffix else _tupled(value)
     can: dict[str, Any] = {key: _tupled(value) for key, value in row["can"].items()}
     return Framework(**{**values, "can": Capability(**can)})
+
+
+def _filled(row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return a row with all that it has in common with the one that it is ``like``, if it is like any."""
+    if "like" not in row:
+        return row
+    base = _filled(rows[row["like"]], rows)
+    own = {key: value for key, value in row.items() if key != "like"}
+    return {**base, **own, "can": {**base["can"], **row["can"]}}
 
 
 def _tupled(value: Any) -> Any:

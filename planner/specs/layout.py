@@ -64,6 +64,14 @@ class Layout:
     """Layers of every chunk of every stage; empty: as the framework cuts them by itself."""
     recompute_layers: int | None = None
     """Layers of each stage that are fully recomputed; None: all of them where `recompute` is ``full``, else none."""
+    stage_tp: tuple[int, ...] = ()
+    """Tensor degree of every stage, where they are unlike; empty: `tp`."""
+    stage_split: tuple[int, ...] = ()
+    """Copies of every stage over which a micro-batch is divided; empty: none is."""
+    stage_recompute: tuple[int, ...] = ()
+    """Layers of every stage that are fully recomputed; empty: `recompute_layers`."""
+    stage_devices: tuple[str, ...] = ()
+    """Kind of device of every stage, in the words of whoever wrote it; empty: not said."""
     others: tuple[tuple[str, int], ...] = ()
     """(axis, degree) of axes that have no field here."""
 

@@ -25,7 +25,9 @@ def read(path: Path) -> dict[str, Any]:
 DEVICES = read(CATALOG / "devices.yaml")
 LINKS = read(CATALOG / "links.yaml")["links"]
 NETWORKS = read(CATALOG / "links.yaml")["networks"]
-FRAMEWORKS = read(CATALOG / "frameworks.yaml")
+FRAMEWORK_ROWS = read(CATALOG / "frameworks.yaml")
+FRAMEWORKS = {name: row for name, row in FRAMEWORK_ROWS.items() if "like" not in row}
+LIKE = {name: row for name, row in FRAMEWORK_ROWS.items() if "like" in row}
 OPTIMIZERS = read(CATALOG / "optimizers.yaml")
 CLUSTERS = {path.stem: read(path) for path in sorted((ROOT / "cluster_specs").glob("*.yaml"))}
 
@@ -163,6 +165,18 @@ def test_a_framework_has_the_fields_of_the_domain(name: str) -> None:
     assert row["can"]["source"].strip()
 
 
+@pytest.mark.parametrize("name", LIKE)
+def test_a_framework_that_is_like_another_says_what_it_has_of_its_own(name: str) -> None:
+    """Nothing that the other says already, and sources of its own."""
+    row, other = LIKE[name], FRAMEWORKS[LIKE[name]["like"]]
+    assert {"source", "can"} <= set(row) - {"like"} <= set(other)
+    assert {"version", "source"} <= set(row["can"]) <= set(other["can"])
+    assert all(row[key] != other[key] for key in set(row) - {"like"})
+    assert all(row["can"][key] != other["can"][key] for key in row["can"])
+    assert row["source"].strip()
+    assert row["can"]["source"].strip()
+
+
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_constants_of_a_framework_are_plausible(name: str) -> None:
     """Nothing sharded, a parameter costs 16 bytes (16-bit gradients, or FSDP), or 18 with fp32 gradients."""
@@ -174,6 +188,8 @@ def test_the_constants_of_a_framework_are_plausible(name: str) -> None:
     can = row["can"]
     assert set(can["schedules"]) <= {"1f1b", "gpipe", "interleaved"}
     assert set(can["zero_stages_pipeline"]) <= set(can["zero_stages"]) <= {0, 1, 2, 3}
+    assert set(can["tp_zero_stages"]) <= set(can["zero_stages"])
+    assert bool(can["tp_zero_stages"]) == can["tensor_parallel"]
 
 
 @pytest.mark.parametrize("name", CLUSTERS)

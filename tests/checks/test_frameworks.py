@@ -19,11 +19,15 @@ ABLE = Capability(
     cp_comm_types=("p2p", "a2a"),
     cp_comm_types_pipeline=("p2p", "a2a"),
     cp_zero_stages=(0, 1, 2, 3),
+    tp_zero_stages=(0, 1, 2, 3),
+    sequence_parallel=True,
     uneven_layers=True,
     uneven_tensor_parallel=True,
     uneven_recompute=True,
     partial_recompute=True,
     mixed_devices=True,
+    several_vendors=True,
+    uneven_data_parallel=True,
     uneven_replicas=True,
     version="1",
     source="none",
@@ -46,7 +50,9 @@ REFUSED = (
     ({"cp_comm_types_pipeline": ()}, "context parallelism by a2a with pipeline stages"),
     ({"cp_comm_types_pipeline": ("p2p",)}, "context parallelism by a2a with pipeline stages (only p2p)"),
     ({"cp_zero_stages": (2, 3)}, "context parallelism with ZeRO stage 1 (only 2, 3)"),
+    ({"tp_zero_stages": (2, 3)}, "tensor parallelism with ZeRO stage 1 (only 2, 3)"),
     ({"uneven_layers": False}, "stages with unlike numbers of layers"),
+    ({"sequence_parallel": False}, "sequence parallelism of the tensor axis"),
     ({"uneven_tensor_parallel": False}, "stages with unlike tensor degrees"),
     ({"uneven_recompute": False}, "stages that recompute unlike numbers of layers"),
     ({"partial_recompute": False}, "stages that recompute some of their layers in full and others not"),
@@ -60,7 +66,12 @@ def demanding(sound: Context) -> Context:
     first, second = (
         replace(
             stage,
-            strategy=replace(stage.strategy, degrees=(*stage.strategy.degrees, ("cp", 2)), cp_comm_type="a2a"),
+            strategy=replace(
+                stage.strategy,
+                degrees=(*stage.strategy.degrees, ("cp", 2)),
+                cp_comm_type="a2a",
+                sequence_parallel=True,
+            ),
         )
         for stage in sound.plan.stages
     )
@@ -94,6 +105,19 @@ def test_context_ranks_share_weights(sound: Context) -> None:
     assert refusals(cut, old, sound.cluster) == ("old cannot run ZeRO stage 3",)
 
 
+def test_what_nobody_shares_is_never_copied(sound: Context) -> None:
+    """A framework that cannot copy what tensor ranks cut runs them all the same, where there is but one replica."""
+    (stage, _) = sound.plan.stages
+    cut = replace(stage, strategy=Strategy(degrees=(("tp", 2),)))
+    titan = framework("titan", tp_zero_stages=(2, 3))
+    copied = replace(sound.plan, stages=(cut,), num_replicas=2, zero_stage=0)
+    assert refusals(copied, titan, sound.cluster) == (
+        "titan cannot run tensor parallelism with ZeRO stage 0 (only 2, 3)",
+    )
+    assert refusals(replace(copied, zero_stage=2), titan, sound.cluster) == ()
+    assert refusals(replace(copied, num_replicas=1), titan, sound.cluster) == ()
+
+
 def test_one_stage_needs_no_pipeline(sound: Context) -> None:
     """With a single stage, schedule and unlike stages do not matter, and the other ZeRO stages apply."""
     plain = framework("plain", schedules=(), zero_stages_pipeline=(), uneven_layers=False, mixed_devices=False)
@@ -107,6 +131,50 @@ def test_recomputing_everything_is_even(sound: Context) -> None:
     plain = framework("plain", uneven_recompute=False, partial_recompute=False)
     stages = tuple(replace(stage, num_recomputed=stage.num_layers) for stage in sound.plan.stages)
     assert refusals(replace(sound.plan, stages=stages), plain, sound.cluster) == ()
+
+
+def test_selective_recompute_stands_alone(sound: Context) -> None:
+    """One policy holds for all layers, or some are recomputed in full and the others not at all."""
+    first, second = sound.plan.stages
+    reason = "able cannot run selective recompute beside full recompute or none"
+    full = replace(first, recompute="none", num_recomputed=first.num_layers)
+    for stages, reasons in (
+        ((replace(first, recompute="selective"), replace(second, recompute="none")), (reason,)),
+        ((full, replace(second, recompute="selective")), (reason,)),
+        ((full, replace(second, recompute="none")), ()),
+        (tuple(replace(stage, recompute="selective") for stage in sound.plan.stages), ()),
+    ):
+        plan = replace(sound.plan, stages=stages)
+        assert refusals(plan, framework("able"), sound.cluster) == reasons
+
+
+def test_unlike_shares_of_the_batch_are_of_two_kinds(sound: Context) -> None:
+    """Stages that divide micro-batches, and replicas that work on fewer."""
+    first, second = sound.plan.stages
+    split = replace(sound.plan, stages=(replace(first, split=2), second))
+    short = replace(sound.plan, short_replicas=1)
+    divides = ("lame cannot run stages that divide micro-batches unlike ways",)
+    shares = ("lame cannot run replicas with unlike shares of the batch",)
+    for fields, wanted in (
+        ({}, ((), ())),
+        ({"uneven_data_parallel": False}, (divides, ())),
+        ({"uneven_replicas": False}, ((), shares)),
+    ):
+        lame = framework("lame", **fields)
+        assert (refusals(split, lame, sound.cluster), refusals(short, lame, sound.cluster)) == wanted
+
+
+def test_several_vendors_need_a_framework_that_joins_them(sound: Context) -> None:
+    """One communication library for all, unless the framework joins several."""
+    vendors = ("nvidia", "amd")
+    groups = tuple(
+        replace(group, device=replace(group.device, vendor=vendor))
+        for group, vendor in zip(sound.cluster.groups, vendors, strict=True)
+    )
+    mixed = replace(sound.cluster, groups=groups)
+    reasons = ("plain cannot run devices of several vendors (amd, nvidia)",)
+    assert refusals(sound.plan, framework("plain", several_vendors=False), mixed) == reasons
+    assert refusals(sound.plan, framework("able"), mixed) == ()
 
 
 def test_unknown_groups_count_as_unlike_devices(sound: Context) -> None:

@@ -106,13 +106,11 @@ def test_an_explanation_states_the_order_of_the_ranks(run: Planner, write_plan: 
 
 
 def test_a_folder_holds_all_that_a_launch_needs(run: Planner, write_plan: Write) -> None:
-    """The batch script, what the framework reads, the ranks and the nodes; each is named when it is written."""
+    """The batch script, which holds the arguments, the ranks and the nodes; each is named when it is written."""
     done = run("export", write_plan(MIXED), "--to", "slurm", "--framework", "megatron", "-o", "job/")
     assert done.exit_code == 0, done.stderr
     assert {path.name for path in Path("job").iterdir()} == {
         "job.sbatch",
-        "arguments.txt",
-        "environment.env",
         "rank_table.csv",
         "rank_table.json",
         "hostfile",

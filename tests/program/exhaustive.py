@@ -244,16 +244,23 @@ class Exhaustive:
 
     @property
     def unequal(self) -> bool:
-        """Whether stages and replicas may have unlike shares of the batch."""
+        """Whether replicas may have unlike shares of the batch."""
         asked = self.asked
         able = asked.target is None or asked.target.can.uneven_replicas
+        return able and not any(c.subject == "replicas" and c.value == "equal" for c in asked.job.constraints)
+
+    @property
+    def splitting(self) -> bool:
+        """Whether stages may divide micro-batches unlike ways."""
+        asked = self.asked
+        able = asked.target is None or asked.target.can.uneven_data_parallel
         return able and not any(c.subject == "replicas" and c.value == "equal" for c in asked.job.constraints)
 
     def _options(self) -> Iterator[Option]:
         asked = self.asked
         unused = {c.subject.removeprefix("group ") for c in asked.job.constraints if c.value == "unused"}
         counts = [count for layer in (asked.model.body,) for _, count in layer.limits()]
-        splits = (1, 2, 4, 8) if self.unequal and len(asked.cluster.groups) > 1 else (1,)
+        splits = (1, 2, 4, 8) if self.splitting and len(asked.cluster.groups) > 1 else (1,)
         for group in asked.cluster.groups:
             if group.name in unused:
                 continue
@@ -335,20 +342,22 @@ class Exhaustive:
         return counts if named else counts[:1]
 
     def _recomputes(self) -> list[str]:
-        """Return ``any``, or the uniform policies if the job names some or the target carries no others."""
+        """Return ``any``, or what the job names or the target carries: uniform policies, or any number in full."""
         written = [c for c in self.asked.job.constraints if c.subject == "recompute"]
         policies = ["none", "selective", "full"]
         for constraint in written:
             policies = [p for p in policies if (p == constraint.value) == (constraint.operator == "=")]
         can = self.asked.target.can if self.asked.target else None
-        return policies if written or (can and not (can.uneven_recompute and can.partial_recompute)) else ["any"]
+        if can and not written and can.uneven_recompute and can.partial_recompute:
+            return ["none or full", "selective"]
+        return policies if written or can else ["any"]
 
     def plans(self, setting: Setting) -> Plans:
         """Return all plans of a setting that fit."""
         sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(
             -1, setting.stages
         )
-        sequences = sequences[[self._sharded(setting.zero, row) for row in sequences.tolist()]]
+        sequences = sequences[[self._sharded(setting.zero, setting.replicas, row) for row in sequences.tolist()]]
         sequences = sequences[[self._split_by_speed(setting, row) for row in sequences.tolist()]]
         splits = self._splits(setting.stages, setting.chunks)
         priced = [self._prices(setting, position) for position in range(setting.stages)]
@@ -483,10 +492,15 @@ class Exhaustive:
         whole = [option.group.device.memory_bandwidth in slowest for option in used if option.split == 1]
         return len(set(parted)) == len(set(whole)) == 1 and parted[0] != whole[0]
 
-    def _sharded(self, zero: int, chosen: list[int]) -> bool:
-        """Tell whether the target has the ZeRO stage where context ranks share weights."""
-        cut = any(self.options[index].context > 1 for index in chosen)
-        return not cut or self.asked.target is None or zero in self.asked.target.can.cp_zero_stages
+    def _sharded(self, zero: int, replicas: int, chosen: list[int]) -> bool:
+        """Tell whether the target has the ZeRO stage where context ranks share weights, or tensor ranks cut them."""
+        if self.asked.target is None:
+            return True
+        can, used = self.asked.target.can, [self.options[index] for index in chosen]
+        context = any(option.context > 1 for option in used)
+        shared = replicas > 1 or context or any(option.split > 1 for option in used)
+        tensor = shared and any(option.tensor > 1 for option in used)
+        return (not context or zero in can.cp_zero_stages) and (not tensor or zero in can.tp_zero_stages)
 
     def _prices(self, setting: Setting, position: int) -> tuple[Floats, ...]:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""
@@ -526,6 +540,7 @@ class Exhaustive:
                 "any": (recomputed <= layers) & (recomputed % chunks == 0),
                 policy: recomputed == 0 * layers,
                 "full": (recomputed == layers) & (policy == "none"),
+                "none or full": (recomputed <= layers) & (recomputed % chunks == 0) & (policy == "none"),
             }.get(setting.recompute, np.zeros((most + 1, longest), dtype=bool))
             fits = admitted & (memory <= limit)
             backward = backward_time(terms, layers, recomputed)

@@ -260,3 +260,16 @@ def test_limits_on_devices_are_kept(text: str, holds: object) -> None:
     assert found
     for one in found:
         assert holds(decode(asked.space, one)), text  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("seed", range(7000, 7060))
+def test_optimum_of_unlike_stages_for_a_framework(seed: int) -> None:
+    """For one that runs unlike tensor and data degrees and any number of recomputed layers: as good, and all run."""
+    asked = replace(drawn(seed, most_devices=6, most_layers=5), target=catalogued("flagscale"))
+    assert asked.target is not None
+    best, result = Exhaustive(asked).optimum / NANOSECOND, searched(asked)
+    assert min((found.objective for found in result.found), default=np.inf) == pytest.approx(
+        best, rel=1e-9, abs=largest_allowance(asked)
+    )
+    for found in result.found:
+        assert not refusals(decode(asked.space, found), asked.target, asked.cluster)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.configurations.shell.text import Text
 
@@ -30,6 +30,10 @@ class Block:
     """Whether what stands in it now would run."""
     done: bool | None = False
     """Whether a branch before would have run."""
+    subject: str | None = None
+    """What a ``case`` compares; None if it is not known."""
+    patterns: list[Text] = field(default_factory=list)
+    """What it is compared with now."""
 
     def ask(self) -> None:
         """Begin with a condition."""
@@ -41,10 +45,25 @@ class Block:
         self.holds = self.test if self.done is False else (False if self.done or self.test is False else None)
         self.done = True if self.holds or self.done else (self.done if self.holds is False else None)
 
+    def match(self, patterns: list[Text]) -> None:
+        """Begin with what a ``case`` runs for `patterns`."""
+        found = [_matches(self.subject, pattern) for pattern in patterns]
+        self.test = True if True in found else (None if None in found else False)
+        self.then()
+
     def otherwise(self) -> None:
         """Begin with what runs where no condition held."""
         self.asking = False
         self.holds = None if self.done is None else not self.done
+
+
+def _matches(subject: str | None, pattern: Text) -> bool | None:
+    """Return whether a pattern of a ``case`` is met; None if that is not known."""
+    if pattern.chars == "*":
+        return True
+    if subject is None or not pattern.is_known or set(pattern.chars) & set("*?["):
+        return None
+    return subject == pattern.chars
 
 
 def decided(words: list[Text]) -> bool | None:

@@ -10,7 +10,7 @@ from planner.configurations.shell.lexer import Part, Word, tokens
 from planner.configurations.shell.text import MAYBE, UNKNOWN, Text
 
 _BRACES = re.compile(
-    r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?P<index>\[[^]]*\])?(?:(?P<how>:?[-=])(?P<default>.*))?\Z", re.S
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?P<index>\[[^]]*\])?(?:(?P<how>:?[-=])(?P<default>.*))?\Z", re.DOTALL
 )
 _SUM = re.compile(r"\s*(?:(\d{1,18})|\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?|(\*\*|[-+*/%()]))")
 _LARGE = 10**15
@@ -101,7 +101,7 @@ def _variable(text: Text, variables: Variables) -> list[Text]:
         if number.isdecimal() and int(number[:6]) < len(listed):
             return [listed[int(number[:6])]]
         return [variables.unknown(text.spot, f"${{{text.chars}}} is not set in the script")]
-    known = variables.values.get(name) or (variables.arrays.get(name) or [None])[0]
+    known = variables.values.get(name) or next(iter(variables.arrays.get(name, ())), None)
     if how and (known is None or (how.startswith(":") and not known.chars)):
         return [_default(name, text, match, variables)]
     return [variables.value(name, text.spot)]
@@ -194,9 +194,11 @@ def _atom(items: list[int | str], at: int) -> tuple[int, int]:
     if item in {"-", "+"}:
         value, at = _atom(items, at + 1)
         return (-value if item == "-" else value), at
-    if isinstance(item, str):
-        raise ValueError(item)
-    return item, at + 1
+    return (item, at + 1) if isinstance(item, int) else (_no_number(item), at)
+
+
+def _no_number(item: str) -> int:
+    raise ValueError(item)
 
 
 def marked(text: Text) -> Text:

@@ -41,7 +41,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A character or two that separate commands; a new line is ``\\n``."""
+    r"""A character or two that separate commands; a new line is ``\\n``."""
 
     text: str
     spot: tuple[int, int]

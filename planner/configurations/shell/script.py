@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from planner.configurations.shell.blocks import Block, decided
 from planner.configurations.shell.expand import Variables, expanded, marked, single
+from planner.configurations.shell.functions import without_functions
 from planner.configurations.shell.lexer import Operator, Token, Word, tokens
 from planner.configurations.shell.text import MAYBE, UNKNOWN, Text
 
@@ -19,10 +20,12 @@ SKIPPED = {"exec", "nohup", "time", "sudo", "command", "builtin", "!", "env", "s
 """Words before a command that change nothing of what it is."""
 REDIRECTIONS = {"<", ">", ">>", ">&", "<&", "&>", "<<", "<<-", "<<<"}
 SHELLS = {"bash", "sh", "zsh"}
-_OPENS = {"if", "for", "while", "until", "select", "case"}
+_OPENS = {"if", "for", "while", "until", "select"}
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _DEPTH = 4
 """Scripts in strings in scripts that are followed."""
+_LONGEST, _MOST, _STEPS = 200_000, 20_000, 50_000
+"""Characters of a variable, words of an array and commands of a script that are followed; more would be a mistake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +49,26 @@ class Script:
     variables: Variables = field(default_factory=Variables)
     exported: list[str] = field(default_factory=list)
     """Names of variables that commands get."""
+    functions: dict[str, list[Token]] = field(default_factory=dict)
+    """Functions that were not called yet."""
+    called: dict[str, list[Token]] = field(default_factory=dict)
+    steps: int = 0
+    """Commands so far."""
     undecided: list[int] = field(default_factory=list)
     """Lines of conditions, loops and files read in, which are not followed."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be resolved, in sentences."""
-        taken, lines = ", ".join(self.variables.defaulted), ", ".join(map(str, sorted(set(self.undecided))))
+        taken = ", ".join(name for name in self.variables.defaulted if not name.isdecimal())
+        lines = ", ".join(map(str, sorted(set(self.undecided))))
         default = f"defaults are taken for what the environment may set: {taken}"
         open_ = f"conditions, loops and files read in are not followed, and what they set is left open: line {lines}"
         return (*((default,) if taken else ()), *((open_,) if lines else ()))
+
+    def run(self, text: Text) -> None:
+        """Follow more text, such as the value of a variable that holds a command."""
+        _Reader(self, 1, sure=True).run(text)
 
     def environment(self, command: Command) -> dict[str, Text]:
         """Return what variables a command gets, as far as the script sets them."""
@@ -73,7 +86,12 @@ def follow(text: str, known: dict[str, str] | None = None) -> Script:
     script = Script()
     for name, value in (known or {}).items():
         script.variables.values[name] = Text.made(value, (0, 0))
-    _Reader(script, 0, sure=True).run(Text.of(text))
+    reader = _Reader(script, 0, sure=True)
+    reader.run(Text.of(text))
+    while script.functions:
+        name, body = script.functions.popitem()
+        script.called[name] = body
+        reader.follow(body)
     return script
 
 
@@ -83,12 +101,15 @@ class _Reader:
     def __init__(self, script: Script, depth: int, *, sure: bool) -> None:
         self.script, self.variables, self.depth, self.outer = script, script.variables, depth, sure
         self.blocks: list[Block] = []
-        self.named = False
-        """Whether the name of a function has just been read."""
 
     def run(self, text: Text) -> None:
-        """Follow `text`."""
-        listed = tokens(text)
+        """Follow `text`; its functions where they are called, those that are not at its end."""
+        rest, functions = without_functions(tokens(text))
+        self.script.functions |= functions
+        self.follow(rest)
+
+    def follow(self, listed: list[Token]) -> None:
+        """Follow the commands in `listed`."""
         begin, chained = 0, False
         for index, token in enumerate([*listed, Operator("\n", (0, 0))]):
             if isinstance(token, Operator) and token.text not in REDIRECTIONS:
@@ -106,32 +127,39 @@ class _Reader:
     def command(self, words: list[Word], end: str, *, chained: bool) -> None:
         """Follow one command, which the operator `end` ends."""
         words = self.without_keywords(words)
-        if not words:
-            return
         block = self.blocks[-1] if self.blocks else None
-        if end == "(" and len(words) == 1:
-            self.named = True
+        if block and block.kind == "case" and block.asking:
+            block.patterns += [single(word, self.variables) for word in words]
+            if end == ")":
+                block.match(block.patterns)
+        elif not words:
+            pass
         elif block and block.asking:
             known = not chained and end not in {"&&", "||", "|"}
             block.test = decided([single(word, self.variables) for word in words]) if known else None
             if block.test is None and block.kind == "if":
                 self.script.undecided.append(words[0].spot[0])
-        elif self.holds is not False and not (block and block.kind == "case" and end == ")"):
+        elif self.holds is not False:
             self.do(words, piped=end in {"|", "|&"}, sure=bool(self.holds) and not chained)
+        if block and block.kind == "case" and end == ";;":
+            block.asking, block.patterns = True, []
 
     def without_keywords(self, words: list[Word]) -> list[Word]:
         """Return a command behind the keywords that begin or end a block before it."""
         while words and (key := words[0].plain):
-            if key in _OPENS:
+            if key == "case":
+                subject = single(words[1], self.variables) if len(words) > 1 else Text(UNKNOWN)
+                self.blocks.append(Block(key, asking=True, subject=subject.chars if subject.is_known else None))
+                self.script.undecided += [] if subject.is_known else [words[0].spot[0]]
+                words = words[2:]
+            elif key in _OPENS:
                 self.blocks.append(Block(key, asking=key in {"if", "while", "until"}))
                 if key != "if":
                     self.script.undecided.append(words[0].spot[0])
-                if key in {"for", "select", "case"}:
+                if key in {"for", "select"}:
                     return []
-            elif key in {"{", "function"}:
-                self.blocks += [Block("function", holds=None if self.named else True)] if key == "{" else []
-                self.named = key == "function"
-                words = words[key == "function" :]
+            elif key == "{":
+                self.blocks.append(Block("group", holds=True))
             elif key in {"fi", "done", "esac", "}"}:
                 self.blocks = self.blocks[:-1]
             elif key in {"then", "elif", "else", "do"} and self.blocks:
@@ -145,6 +173,9 @@ class _Reader:
 
     def do(self, words: list[Word], *, piped: bool, sure: bool) -> None:
         """Set what a command sets, and keep it where it is one that starts something."""
+        self.script.steps += 1
+        if self.script.steps > _STEPS:
+            return
         local: list[tuple[str, Text]] = []
         while words and (found := _assignment(words[0])):
             name, adds, word = found
@@ -180,6 +211,12 @@ class _Reader:
         if not texts:
             return
         first = texts[0].chars.rpartition("/")[2]
+        body = self.script.functions.pop(first, None) or self.script.called.get(first)
+        if body is not None:
+            self.script.called[first] = body
+            if self.depth < _DEPTH:
+                _Reader(self.script, self.depth + 1, sure=sure).follow(body)
+            return
         inner = _inner(texts, first)
         if inner is not None and self.depth < _DEPTH:
             _Reader(self.script, self.depth + 1, sure=sure).run(inner)
@@ -198,14 +235,17 @@ class _Reader:
             items = [text for item in word.items for text in expanded(item, self.variables)]
             before = arrays.get(name, [])
             if sure:
-                arrays[name] = [*before, *items] if adds else items
+                arrays[name] = ([*before, *items] if adds else items)[:_MOST]
             else:
                 kept = before if adds else [marked(text) for text in before]
-                arrays[name] = [*kept, *(marked(text) for text in items)]
+                arrays[name] = [*kept, *(marked(text) for text in items)][:_MOST]
             values.pop(name, None)
             return
         text, before_text = single(word, self.variables), values.get(name, Text())
-        if sure:
+        arrays.pop(name, None)
+        if len(text.chars) + len(before_text.chars) > _LONGEST:
+            values[name] = self.variables.unknown(word.spot, f"${name} grows too long")
+        elif sure:
             values[name] = Text.joined((before_text, text)) if adds else text
         elif "--" in text.chars or "--" in before_text.chars:
             kept_text = before_text if adds else marked(before_text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from planner.configurations.forms.megatron.layout_text import written_out
+from planner.configurations.layout_text import written_out
 from planner.domain.configuration import Configuration
 
 Chunks = tuple[tuple[int, ...], ...]
@@ -120,7 +120,7 @@ class Facts:
     def stage_sizes(self) -> tuple[int, ...] | None:
         """Layers that each stage is given, embedding and loss counted where asked; None if it does not come out."""
         first, last = self.count("decoder_first_pipeline_num_layers"), self.count("decoder_last_pipeline_num_layers")
-        if not self.pp or not self.layers or self.open(*SPLITS):
+        if not self.pp or not self.layers or self.open(*SPLITS) or self.pp > MOST_STAGES:
             return None
         if self.pp == 1:
             return (self.layers,)
@@ -140,7 +140,7 @@ class Facts:
                 return None
             return tuple(tuple(stage.count("t") for stage in found[rank :: self.pp]) for rank in range(self.pp))
         sizes = self.stage_sizes
-        if sizes is None or not self.vpp or any(size % self.vpp for size in sizes):
+        if sizes is None or not self.vpp or any(size % self.vpp for size in sizes) or self.vpp > MOST_STAGES:
             return None
         cut = [[size // self.vpp] * self.vpp for size in sizes]
         cut[0][0] -= self.on("account_for_embedding_in_pipeline_split") and self.pp > 1
@@ -183,10 +183,16 @@ class Facts:
     @property
     def vocabulary(self) -> tuple[int, int]:
         """(vocabulary, rows with padding), 0 where they are not told."""
-        size, given = self.size("vocab_size"), self.size("padded_vocab_size")
+        size, given = self.size("vocab_size") or self.tokens, self.size("padded_vocab_size")
         step = self.size("make_vocab_size_divisible_by") * self.tp
         padded = given or (ceil(size / step) * step if size and step and self.on("pad_vocab_size") else size)
         return size or given, padded
+
+    @property
+    def tokens(self) -> int:
+        """Vocabulary of a tokenizer that has always the same, 0 for others or where the vocabulary is given."""
+        known = self.value("tokenizer_type") == "GPT2BPETokenizer" and not self.open("tokenizer_type", "vocab_size")
+        return GPT2_TOKENS if known and self.value("vocab_size") is None else 0
 
     @property
     def fsdp(self) -> str:
@@ -207,6 +213,10 @@ class Facts:
         return str(setting.value) if setting else None
 
 
+MOST_STAGES = 2_000
+"""Stages, and chunks of a stage, of which layers are counted; more would be a mistake."""
+GPT2_TOKENS = 50_257
+"""Tokens of GPT-2's byte-pair encoding (Radford et al. 2019)."""
 SPLITS = (
     "pipeline_model_parallel_size",
     "pipeline_model_parallel_layout",

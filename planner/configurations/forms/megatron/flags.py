@@ -51,4 +51,4 @@ def defaults() -> Mapping[str, Any]:
 @cache
 def names() -> Mapping[str, str]:
     """Return the flag of every inner name."""
-    return {flag.dest: name for name, flag in reversed(flags().items())}
+    return {flag.dest: name for name, flag in reversed(list(flags().items()))}

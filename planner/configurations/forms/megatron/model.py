@@ -90,13 +90,11 @@ def unplannable(facts: Facts) -> Iterator[tuple[str, str]]:
         if facts.value(key) and key in facts.of:
             yield key, words
     if any(key in facts.of for key in SIZES) and family(facts) is None and not facts.open(*_FAMILY):
-        norm, positions = (
-            facts.value("normalization"),
-            "rope" if rotates(facts) else facts.value("position_embedding_type"),
-        )
+        positions = "rope" if rotates(facts) else facts.value("position_embedding_type")
         block = "SwiGLU" if gated(facts) else "GELU"
         norms = " and norms on queries and keys" if facts.on("qk_layernorm") else ""
-        yield "normalization", f"a model of {norm}, {block} and {positions} positions{norms} is of no known family, and"
+        described = f"a model of {facts.value('normalization')}, {block} and {positions} positions{norms}"
+        yield next(key for key in (*_FAMILY, *SIZES) if key in facts.of), f"{described} is of no known family, and"
 
 
 _FAMILY = ("swiglu", "normalization", "position_embedding_type", "qk_layernorm", "add_bias_linear", "add_qkv_bias")

@@ -28,6 +28,9 @@ OWN = (
 UNQUOTED = "MG005"
 _PROGRAM = re.compile(r"(^|/)(pretrain|train|finetune|run)[A-Za-z0-9_]*\.py$")
 _SCRIPT = re.compile(r"\bpretrain_[a-z0-9_]+\.py\b")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+LARGEST = 512 * 1024
+"""Characters of a script that are read."""
 _FEW = 2
 """Flags of its own from which a text is taken for Megatron's."""
 
@@ -44,9 +47,14 @@ def read(text: str, name: str) -> Configuration:
     """Return what a text says.
 
     Raises:
-        SpecError: it holds no arguments of Megatron-LM.
+        SpecError: it is no text, or holds no arguments of Megatron-LM.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if len(text) > LARGEST:
+        raise SpecError.of(name, f"is larger than {LARGEST // 1024} KiB; a launch script is a few KiB of text")
+    if control := _CONTROL.search(text):
+        line = text.count("\n", 0, control.start()) + 1
+        raise SpecError.of(f"{name}:{line}", f"is not text: character {ord(control[0]):#04x} cannot stand in a script")
     begin = text.lstrip()[:1]
     first = next((line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")), "")
     if begin in {"[", "{"} or name.endswith((".yaml", ".yml", ".json")):
@@ -59,28 +67,46 @@ def read(text: str, name: str) -> Configuration:
 
 
 def _from_script(text: str, name: str) -> Configuration:
-    """Return what the command says that starts the training in a script."""
+    """Return what the command says that starts the training in a script, else what the script has ready for one."""
     given = allocation(text)
     script = follow(text, given.variables)
+    reading = Reading(name, reasons=script.variables.reasons)
     launch = _launch(script)
     if launch is None:
+        for value in [value for value in script.variables.values.values() if _SCRIPT.search(value.chars)]:
+            script.run(value)
+        launch = _launch(script)
+    command, begin = launch or (_prepared(script), 0)
+    if not command.words:
         message = "starts no training with Megatron-LM's arguments; give a launch script, or the arguments alone"
         raise SpecError.of(name, message)
-    command, begin = launch
-    reading = Reading(name, reasons=script.variables.reasons)
-    arguments = command.words[begin:]
-    read_arguments(arguments, reading)
-    if command.piped and arguments and (reading.settings.get("pipeline_model_parallel_layout")):
+    read_arguments(command.words[begin:], reading)
+    if command.piped:
         _unquoted(reading)
-    reading.notes += script.notes
+    reading.notes += script.notes if begin else (*script.notes, "the script starts nothing; its arguments are read")
     values = kept(script.environment(command))
     environment = {key: _variable(key, value, name) for key, value in values.items() if value.is_known}
     return _configuration(reading, environment, _world(command.words[:begin], given, script, name))
 
 
+def _prepared(script: Script) -> Command:
+    """Return the arguments in the variables of a script that others start, as one command."""
+    listed = [*script.variables.arrays.values(), *(text.words() for text in script.variables.values.values())]
+    kept_lists: list[list[Text]] = []
+    met: set[tuple[int, int]] = set()
+    for words in sorted(listed, key=len, reverse=True):
+        spots = {word.spot for word in words if word.chars.partition("=")[0] in flags()}
+        if spots and not spots & met:
+            kept_lists.append(words)
+            met |= spots
+    return Command(words=tuple(word for words in kept_lists for word in words))
+
+
 def _unquoted(reading: Reading) -> None:
     """Tell that a layout lost its second half to a pipe of the shell."""
-    setting = reading.settings["pipeline_model_parallel_layout"]
+    setting = reading.settings.get("pipeline_model_parallel_layout")
+    if setting is None:
+        return
     spot = (setting.spot.line, setting.spot.column)
     last = max((one.spot.line, one.spot.column) for one in reading.settings.values())
     if spot == last:
@@ -89,7 +115,7 @@ def _unquoted(reading: Reading) -> None:
 
 
 def _launch(script: Script) -> tuple[Command, int] | None:
-    """Return the command that starts a training, and the index of its first argument; the surest where there are more."""
+    """Return the command that starts a training, and the index of its first argument; the surest of several."""
     best: tuple[int, bool, int, Command, int] | None = None
     for order, command in enumerate(script.commands):
         program = next((i + 1 for i, word in enumerate(command.words) if _PROGRAM.search(word.chars)), None)
@@ -163,7 +189,7 @@ def _pair(document: Document, path: tuple[str | int, ...], item: Any) -> Iterabl
     if item is not True and item is not None:
         many = flag and flag.nargs not in {None, 0}
         for one in values:
-            words = str(one).split() if many else [_word(one)]
+            words = str(one).strip("[]").replace(",", " ").split() if many else [_word(one)]
             yield from (Text.made(word, spot) for word in words)
 
 
@@ -188,5 +214,5 @@ def _configuration(
         environment=environment or {},
         world=world,
         findings=tuple(reading.findings),
-        notes=tuple(dict.fromkeys(reading.notes)),
+        notes=reading.sentences(),
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from planner.configurations.base import Setup
 from planner.configurations.forms.megatron.facts import Facts
 from planner.configurations.forms.megatron.model import model, unplannable
-from planner.configurations.forms.megatron.recompute import recompute
+from planner.configurations.forms.megatron.recompute import recompute, unplannable_recompute
 from planner.domain.configuration import Configuration
 from planner.domain.plan import CP_COMM_TYPES
 from planner.errors import Problem, SpecError
@@ -87,7 +88,7 @@ def _problems(facts: Facts) -> Iterator[tuple[str, str]]:
             "an optimizer sharded over some replicas only cannot be planned yet",
         )
     yield from _pipeline_problems(facts)
-    yield from recompute(facts, problems=True)
+    yield from unplannable_recompute(facts)
 
 
 def _pipeline_problems(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -127,6 +128,8 @@ def _assumed(facts: Facts) -> Iterator[str]:
     described = model(facts)
     if described is not None and "vocab_size" not in described:
         yield "the vocabulary is the tokenizer's, and no flag says its size; give the model, or --vocab-size"
+    if facts.tokens:
+        yield f"the tokenizer has {facts.tokens} tokens, as GPT-2's"
     if facts.value("rampup_batch_size"):
         yield "the global batch is the final one, not those of --rampup-batch-size"
     if facts.value("step_batch_size_schedule"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.domain.plan import Plan, Stage
+from planner.domain.plan import Plan
 from planner.errors import CannotExpress
 from planner.export.base import Exporter, Part, Program
-from planner.export.frameworks.megatron.model import Line, flags, refused, vocabulary_refused
+from planner.export.megatron_model import Line, flags, refused, vocabulary_refused
+from planner.export.megatron_recompute import block_layers
 from planner.specs.plan import PlanFile
 
 NAME = "megatron"
@@ -48,7 +49,7 @@ def _parts(file: PlanFile) -> tuple[Part, ...]:
 
 def _program(file: PlanFile) -> Program:
     words = [word for line in _lines(file) for word in line]
-    return Program(command=(SCRIPT, *words), environment=_environment(file.plan), parts=_parts(file))
+    return Program(command=(SCRIPT, *words), environment=_environment(file.plan))
 
 
 def _lines(file: PlanFile) -> list[Line]:
@@ -82,7 +83,7 @@ def _refused(file: PlanFile) -> Iterator[str]:
     counts = {(stage.recompute, stage.num_recomputed, stage.num_layers) for stage in plan.stages}
     if any(kind != "none" and 0 < number < held for kind, number, held in counts):
         yield "full recompute of some layers goes with none of the others, not with selective recompute of them"
-    if _block(plan) == 0:
+    if block_layers(plan) == 0:
         numbers = " or ".join(str(number) for number in sorted({stage.num_recomputed for stage in plan.stages}))
         yield (
             f"--recompute-num-layers counts layers of each chunk, and no number comes to {numbers} recomputed layers of"
@@ -170,25 +171,13 @@ def _recompute(plan: Plan) -> Iterator[Line]:
         yield "--recompute-granularity", "full"
         yield "--recompute-method", "uniform"
         yield "--recompute-num-layers", "1"
-    elif number := _block(plan):
+    elif number := block_layers(plan):
         yield "--recompute-granularity", "full"
         yield "--recompute-method", "block"
         yield "--recompute-num-layers", str(number)
     elif plan.stages[0].recompute == "selective":
         yield "--recompute-granularity", "selective"
         yield "--recompute-modules", "core_attn"
-
-
-def _block(plan: Plan) -> int | None:
-    """Return how many layers of each chunk are recomputed in full: None if none or all are, 0 if no number says it."""
-    if all(stage.num_recomputed in {0, stage.num_layers} for stage in plan.stages):
-        return None
-    most = max(size for stage in plan.stages for size in stage.chunk_sizes)
-    return next((number for number in range(1, most + 1) if all(_comes_to(stage, number) for stage in plan.stages)), 0)
-
-
-def _comes_to(stage: Stage, number: int) -> bool:
-    return sum(min(number, size) for size in stage.chunk_sizes) == stage.num_recomputed
 
 
 def _environment(plan: Plan) -> tuple[tuple[str, str], ...]:

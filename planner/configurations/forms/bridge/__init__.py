@@ -1,0 +1,19 @@
+"""Megatron-Bridge: override lists and command lines of its recipes, under Megatron-LM's inner names."""
+
+from planner.configurations.base import Form
+from planner.configurations.forms.bridge.degrees import RULES as DEGREES
+from planner.configurations.forms.bridge.layers import RULES as LAYERS
+from planner.configurations.forms.bridge.meaning import setup
+from planner.configurations.forms.bridge.reading import FORM, read, recognises
+
+BRIDGE = Form(
+    name=FORM,
+    summary="KEY=VALUE overrides of a Megatron-Bridge recipe, or its run_recipe.py command",
+    framework="megatron",
+    recognises=recognises,
+    read=read,
+    rules=(*DEGREES, *LAYERS),
+    setup=setup,
+)
+
+__all__ = ["BRIDGE"]

@@ -1,0 +1,22 @@
+"""FlagScale's Hydra YAML: experiment, system, model and data; meshes of unlike devices and degrees."""
+
+from planner.configurations.base import Form
+from planner.configurations.forms.flagscale.batch import RULES as BATCH
+from planner.configurations.forms.flagscale.layers import RULES as LAYERS
+from planner.configurations.forms.flagscale.meaning import setup
+from planner.configurations.forms.flagscale.meshes import RULES as MESHES
+from planner.configurations.forms.flagscale.reading import FORM, read, recognises
+from planner.configurations.forms.flagscale.recompute import RULES as RECOMPUTE
+from planner.configurations.forms.flagscale.running import RULES as RUNNING
+
+FLAGSCALE = Form(
+    name=FORM,
+    summary="FlagScale's YAML with hetero_process_meshes, or the train part of one",
+    framework="flagscale",
+    recognises=recognises,
+    read=read,
+    rules=(*MESHES, *LAYERS, *BATCH, *RECOMPUTE, *RUNNING),
+    setup=setup,
+)
+
+__all__ = ["FLAGSCALE"]
