@@ -44,6 +44,7 @@ def setup(configuration: Configuration) -> Setup:
         tp=facts.tp,
         pp=facts.pp,
         vpp=facts.vpp,
+        vpp_group=_group(facts),
         dp=facts.dp or None,
         cp=facts.cp,
         cp_comm_type=_exchange(facts) if facts.cp > 1 else None,
@@ -65,6 +66,12 @@ def setup(configuration: Configuration) -> Setup:
         precision=_precision(facts),
         assumed=(*_assumed(facts), *more),
     )
+
+
+def _group(facts: Facts) -> int | None:
+    """Return how many micro-batches pass a chunk together, where it is not one a stage."""
+    number = facts.value("microbatch_group_size_per_vp_stage")
+    return number if facts.vpp > 1 and isinstance(number, int) and number != facts.pp else None
 
 
 def _problems(facts: Facts) -> Iterator[tuple[str, str]]:
