@@ -22,6 +22,7 @@ STATEMENTS_MAX = 40
 THIRD_PARTY = {
     "ortools": {"program"},
     "yaml": {"loader"},
+    "tomli": {"configurations"},
     "rich": {"report", "cli"},
     "typer": {"cli"},
     "pydantic": {"specs", "importers"},

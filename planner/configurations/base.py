@@ -35,6 +35,8 @@ class Rule:
     """First version for which it no longer holds; empty: none."""
     caught: bool = True
     """Whether the framework itself refuses the configuration before it trains; if not, only we tell."""
+    needs: tuple[str, ...] = ()
+    """Keys without which it finds nothing, for forms that say a rule of several in their own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +70,5 @@ class Form:
     rules: tuple[Rule, ...]
     setup: Callable[[Configuration], Setup]
     """What a configuration without errors means; raises `planner.errors.SpecError` for what no plan can say."""
+    fills_cluster: bool = False
+    """Whether it runs on all ranks that there are: the number of its replicas is written nowhere."""

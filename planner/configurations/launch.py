@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from planner.configurations.shell import Text
+from planner.configurations.shell import Script, Text
+from planner.domain.configuration import Setting, Spot
 
 VARIABLES = re.compile(
     r"(CUDA_DEVICE_MAX_CONNECTIONS|CUDA_GRAPHS_USE_NODE_PRIORITY|PYTORCH_(CUDA_|HIP_)?ALLOC_CONF|OMP_NUM_THREADS|"
@@ -109,6 +110,30 @@ def _options(words: Sequence[Text]) -> Iterable[tuple[str, tuple[int, tuple[int,
             yield name, (int(last) if re.fullmatch(r"[0-9]{1,7}", last) else 0, word.spot)
 
 
-def kept(variables: Mapping[str, Text]) -> dict[str, Text]:
-    """Return those variables that matter to how a run goes."""
-    return {name: text for name, text in variables.items() if VARIABLES.match(name)}
+def world(words: Sequence[Text], given: Allocation, script: Script, name: str) -> Setting | None:
+    """Return the number of ranks, by the launcher, by Slurm or by the script's own variable.
+
+    Args:
+        words: of the command up to the program.
+        given: what Slurm allocates.
+        script: in which the command stands.
+        name: of its file.
+    """
+    found = ranks(words, given)
+    if found is None:
+        outer = (ranks(command.words, given) for command in script.commands if command.words[0].chars == "srun")
+        found = next((one for one in outer if one), None)
+    if found is None and not any("torchrun" in word.chars for word in words) and given.world:
+        found = given.world, (given.line, 1)
+    value = script.variables.values.get("WORLD_SIZE")
+    if found is None and value is not None and re.fullmatch(r"[0-9]{1,7}", value.chars):
+        found = int(value.chars), value.spot
+    if found is None or found[0] < 1:
+        return None
+    return Setting(name="world size", value=found[0], spot=Spot(name, *found[1]))
+
+
+def environment(variables: Mapping[str, Text], name: str) -> dict[str, Setting]:
+    """Return those variables that matter to how a run goes and are known, as settings of the file `name`."""
+    found = {key: text for key, text in variables.items() if VARIABLES.match(key) and text.is_known}
+    return {key: Setting(name=key, value=text.chars, spot=Spot(name, *text.spot)) for key, text in found.items()}

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.configurations import FORMS, Form
-from planner.configurations.engine import recognise
+from planner.configurations.engine import broken, recognise
 from planner.domain.cluster import Cluster
+from planner.domain.configuration import ERROR
 from planner.domain.model import Model
 from planner.errors import Problem, SpecError
 from planner.importers import huggingface
@@ -63,7 +64,8 @@ def imported(
     """
     configuration = form.read(text, source)
     found = on_cluster(form.setup(configuration), source, form.framework, cluster, model, given)
-    return replace(found, notes=(*configuration.notes, *found.notes))
+    wrong = [f"{one.spot} {one.message} [{one.code}]" for one in broken(form, configuration) if one.severity == ERROR]
+    return replace(found, notes=(*configuration.notes, *wrong, *found.notes))
 
 
 def past(

@@ -38,8 +38,8 @@ class Story:
     """What holds of what passes."""
     why: str
     severity: str
-    of: str
-    """Whose rule it is: ``plan`` or the name of a form."""
+    of: tuple[str, ...]
+    """Whose rule it is: ``plan``, or the forms that it holds for, first the one whose versions are told."""
     versions: str = ""
     source: str = ""
     caught: bool = True
@@ -47,10 +47,14 @@ class Story:
 
 
 def stories() -> dict[str, Story]:
-    """Return every rule by its code, in the order of their codes."""
+    """Return every rule by its code, in the order of their codes; one that several forms share stands once."""
+    shared: dict[str, list[tuple[str, Rule]]] = {}
+    for form in FORMS:
+        for rule in form.rules:
+            shared.setdefault(rule.code, []).append((form.name, rule))
     found = [
         *(
-            Story(code=code, title=title, summary=summary, why=why, severity="error", of="plan")
+            Story(code=code, title=title, summary=summary, why=why, severity="error", of=("plan",))
             for code, (title, summary, why) in OWN.items()
         ),
         *(
@@ -60,11 +64,11 @@ def stories() -> dict[str, Story]:
                 summary=check.summary,
                 why=check.why,
                 severity="error",
-                of="plan",
+                of=("plan",),
             )
             for check in CHECKS
         ),
-        *(_of_form(form.name, rule) for form in FORMS for rule in form.rules),
+        *(_of_forms(tuple(name for name, _ in held), held[0][1]) for held in shared.values()),
     ]
     return {story.code: story for story in sorted(found, key=lambda one: one.code)}
 
@@ -83,7 +87,8 @@ def story(code: str) -> Story:
     return known[code.upper()]
 
 
-def _of_form(form: str, rule: Rule) -> Story:
+def _of_forms(forms: tuple[str, ...], rule: Rule) -> Story:
+    """Return the story of a rule, as the first of its forms has it."""
     since = f"from {rule.since} on" if rule.since else ""
     until = f"before {rule.until}" if rule.until else ""
     return Story(
@@ -92,7 +97,7 @@ def _of_form(form: str, rule: Rule) -> Story:
         summary=rule.summary,
         why=rule.why,
         severity=rule.severity,
-        of=form,
+        of=forms,
         versions=", ".join(part for part in (since, until) if part) or "all",
         source=rule.source,
         caught=rule.caught,

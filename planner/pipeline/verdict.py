@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.configurations import FORMS, Form
 from planner.configurations.engine import broken, recognise
-from planner.domain.configuration import ERROR, Configuration, Finding, Spot
+from planner.domain.configuration import ERROR, Configuration, Finding, Setting, Spot
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, SpecError
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def judge_text(source: str, text: str, question: Question, *, search: Callable[.
         form = recognise(FORMS, text, source)
     if form is None:
         return _judge_plan(source, text, question)
-    return _judge_configuration(source, text, form, question, search)
+    verdict = _judge_configuration(source, text, form, question, search)
+    return replace(verdict, notes=tuple(dict.fromkeys(verdict.notes)))
 
 
 def unreadable(source: str, problems: Iterable[Problem]) -> Verdict:
@@ -119,6 +120,8 @@ def _judge_configuration(
         configuration = replace(configuration, version=question.version or configuration.version)
     except SpecError as error:
         return unreadable(source, error.problems)
+    if question.cluster and form.fills_cluster and configuration.world is None:
+        configuration = _filling(configuration, question.cluster)
     found = broken(form, configuration)
     notes = configuration.notes
     verdict = Verdict(source=source, kind=form.name, findings=found, notes=notes)
@@ -132,6 +135,13 @@ def _judge_configuration(
         return replace(verdict, best=search(question.cluster, verdict.file.model, job))
     except (NoFeasiblePlan, NoPlanInTime) as error:
         return replace(verdict, notes=(*verdict.notes, f"a search for the same job finds no plan: {error}"))
+
+
+def _filling(configuration: Configuration, cluster: Cluster) -> Configuration:
+    """Return the configuration with as many ranks as the cluster has devices, which it does not say itself."""
+    world = Setting(name="--cluster", value=cluster.num_devices, spot=Spot(configuration.origin))
+    note = f"it does not say how many ranks there are; all {cluster.num_devices:,} devices of {cluster.name} are taken"
+    return replace(configuration, world=world, notes=(*configuration.notes, note))
 
 
 def _placed(

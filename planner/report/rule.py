@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from planner.report.layout import WIDTH, labelled
@@ -11,7 +12,7 @@ def rule_text(
     code: str,
     title: str,
     severity: str,
-    of: str,
+    of: Sequence[str],
     versions: str,
     source: str,
     summary: str,
@@ -21,12 +22,14 @@ def rule_text(
     width: int = WIDTH,
 ) -> str:
     """Return a page about a rule: what holds, why, when, and where it is from."""
-    noticed = f"{of} itself refuses it" if caught else f"{of} does not notice by itself"
+    noticed = f"{of[0]} itself refuses it" if caught else f"{of[0]} does not notice by itself"
     lines = [f"{code}: {title} ({severity})"]
     lines += labelled("holds", summary, width)
     lines += labelled("why", why, width)
-    if of != "plan":
-        lines += labelled("versions", f"{of} {versions}; {noticed}", width)
+    if of[0] != "plan":
+        lines += labelled("versions", f"{of[0]} {versions}; {noticed}", width)
+    if of[1:]:
+        lines += labelled("also", f"holds for {', '.join(of[1:])}", width)
     if source:
         lines += labelled("source", source, width)
     return "\n".join(lines) + "\n"
@@ -36,7 +39,7 @@ def rule_document(
     code: str,
     title: str,
     severity: str,
-    of: str,
+    of: Sequence[str],
     versions: str,
     source: str,
     summary: str,
@@ -50,10 +53,11 @@ def rule_document(
         "code": code,
         "title": title,
         "severity": severity,
-        "of": of,
+        "of": of[0],
+        "also_of": list(of[1:]),
         "versions": versions or None,
         "source": source or None,
         "summary": summary,
         "why": why,
-        "caught_by_framework": caught if of != "plan" else None,
+        "caught_by_framework": caught if of[0] != "plan" else None,
     }

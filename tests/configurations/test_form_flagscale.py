@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from configurations.megatron_examples import BASE, EXAMPLES, WORLD, merged
 from planner.configurations import FORMS
 from planner.configurations.engine import broken, recognise
 from planner.configurations.forms.flagscale import FLAGSCALE as FORM
-from planner.domain.configuration import Configuration
+from planner.configurations.forms.flagscale.plain import RULES as PLAIN_RULES
+from planner.configurations.megatron.flags import flags
+from planner.domain.configuration import Configuration, Setting, Spot
 from planner.errors import SpecError
 
 SOUND = """\
@@ -109,8 +113,13 @@ def test_it_means_one_pipeline_of_unlike_stages() -> None:
         "max_position_embeddings": 8192,
         "tie_word_embeddings": False,
         "vocab_size": 128256,
+        "vocab_size_padded": 128256,
         "attention_bias": False,
         "mlp_bias": False,
+        "attention_dropout": 0.1,
+        "hidden_dropout": 0.1,
+        "norm_eps": 1e-05,
+        "rope_theta": 10000,
     }
 
 
@@ -239,16 +248,87 @@ def test_what_no_plan_can_say_is_refused_where_it_stands() -> None:
         FORM.setup(read(changed((MESHES, "hetero_process_meshes: [2, 1, 2, 4, 1, 4, 1, 2, 2, 1]"))))
 
 
+PLAIN = """\
+system:
+  tensor_model_parallel_size: 2
+  pipeline_model_parallel_size: 4
+  num_layers_per_virtual_pipeline_stage: 3
+  use_distributed_optimizer: true
+  precision: {bf16: true}
+model:
+  num_layers: 46
+  hidden_size: 4096
+  num_attention_heads: 32
+  num_experts: 8
+  seq_length: 4096
+  max_position_embeddings: 4096
+  micro_batch_size: 1
+  global_batch_size: 64
+"""
+
+
+def test_without_meshes_it_is_megatrons() -> None:
+    """Its rules are told at the keys of the file, in YAML; with meshes they are left to FlagScale's own."""
+    findings = {one.code: one for one in broken(FORM, read(PLAIN)) if one.severity == "error"}
+    assert set(findings) == {"MG201", "MG504"}
+    assert findings["MG201"].spot.line == 8
+    assert findings["MG201"].key == "model.num_layers"
+    assert findings["MG201"].message == (
+        "46 layers do not divide over 4 stages;"
+        " write decoder_last_pipeline_num_layers: 10 (12,12,12,10) or a layout string"
+    )
+    assert findings["MG504"].message.endswith("only with sequence_parallel; add it, or use a tensor degree of 1")
+    assert codes(changed(("num_layers: 32", "num_layers: 46"), ("[18, 14]", "[23, 23]"))) == set()
+
+
+def as_yaml(changes: str) -> str:
+    """Return the block that says to FlagScale what an example says to Megatron-LM."""
+    said: dict[str, list[str]] = {}
+    for word in merged(BASE, changes)[0]:
+        if word.startswith("--"):
+            said[word] = []
+        else:
+            said[list(said)[-1]].append(word)
+    lines = ["system:", "  tokens: 1", "model:"]
+    for name, values in said.items():
+        written = [f"'{one}'" if flags()[name].type == "text" else one for one in values]
+        listed = f"[{', '.join(written)}]" if flags()[name].nargs is not None else "".join(written)
+        lines.append(f"  {name[2:].replace('-', '_')}: {listed if values else 'true'}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("code", [rule.code for rule in PLAIN_RULES])
+def test_shared_rules_speak_of_keys(code: str) -> None:
+    """What breaks a rule in a script of Megatron-LM breaks it here, and no message names a flag."""
+    ranks = Setting(name="ranks", value=WORLD, spot=Spot("plan.yaml"))
+    wrong, right = (replace(read(as_yaml(changes)), world=ranks) for changes in EXAMPLES[code])
+    findings = [one for one in broken(FORM, wrong) if one.code == code]
+    assert findings
+    assert code not in {one.code for one in broken(FORM, right)}
+    assert not any("--" in one.message + one.key for one in findings)
+
+
+def test_a_model_that_is_none_of_the_known_is_refused() -> None:
+    """SwiGLU with layer norms is no family, and a width may be rounded up as FlagScale does."""
+    with pytest.raises(SpecError, match=r"plan.yaml:\d+: .*LayerNorm, SwiGLU and rope.* no known family"):
+        FORM.setup(read(changed(("normalization: RMSNorm", "normalization: LayerNorm"))))
+    with pytest.raises(SpecError, match="a mixture of experts cannot be planned yet"):
+        FORM.setup(read(changed(("swiglu: true", "swiglu: true\n    num_experts: 8"))))
+    meant = FORM.setup(read(changed(("ffn_hidden_size: 14336", "multiple_of: 1024\n    hidden_dim_multiplier: 1.3"))))
+    assert meant.model is not None
+    assert meant.model["intermediate_size"] == 14336
+
+
 def test_rules_have_codes_of_their_own() -> None:
-    """FS and three digits, ascending, each with what a reader needs."""
+    """FS and three digits, or those of Megatron-LM, each with what a reader needs."""
     found = [rule.code for rule in FORM.rules]
     assert len(set(found)) == len(found)
     for rule in FORM.rules:
-        assert re.fullmatch(r"FS[1-7]\d\d", rule.code)
+        assert re.fullmatch(r"FS[0-7]\d\d|MG[1-7]\d\d", rule.code)
         assert rule.name
         assert rule.summary
         assert rule.why
-        assert "da4935e" in rule.source
+        assert "da4935e" in rule.source or rule.code.startswith("MG")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from planner.configurations import FORMS
 from planner.configurations.engine import broken, recognise
 from planner.configurations.forms.megatron import MEGATRON
 from planner.configurations.forms.megatron.arguments import RENAMED
-from planner.configurations.forms.megatron.flags import defaults, flags, names
+from planner.configurations.megatron.flags import defaults, flags, names
 from planner.domain.configuration import ERROR, WARNING, Configuration
 from planner.errors import SpecError
 
@@ -223,6 +223,7 @@ def test_an_unquoted_layout_in_a_script() -> None:
     found = [(one.code, one.spot.line) for one in read(text, "run.sh").findings]
     assert found == [("MG005", 1)]
     assert read(text.replace("Et|tL", "'Et|tL'"), "run.sh").findings == ()
+    assert read(text.replace("Et|tL --bf16", "'Et|tL' 2>&1 | tee log"), "run.sh").findings == ()
 
 
 def test_conditions_leave_settings_open() -> None:

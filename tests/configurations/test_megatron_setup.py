@@ -9,9 +9,9 @@ import pytest
 
 from planner.configurations import Setup
 from planner.configurations.forms.megatron import MEGATRON
-from planner.configurations.forms.megatron.facts import Facts
-from planner.configurations.forms.megatron.rules.remedies import with_smaller_last
 from planner.configurations.layout_text import text_of, written_out
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.rules.remedies import with_smaller_last
 from planner.domain.configuration import Setting, Spot
 from planner.errors import SpecError
 from planner.importers.huggingface import from_config

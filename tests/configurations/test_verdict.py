@@ -204,3 +204,15 @@ def test_two_plans_are_compared(run: Run) -> None:
         ["dp", "4", "2"],
     ]
     assert "step time" in done.stdout
+
+
+def test_replicas_fill_the_cluster_where_no_number_of_ranks_is_written() -> None:
+    """A batch for 8 ranks does not come out on 7, and the message says which would."""
+    batch = {"train_batch_size": 256, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 16}
+    text = json.dumps({**batch, "zero_optimization": {"stage": 1}})
+    seven = CliRunner().invoke(app, ["check", "-", "--cluster", "1x7:a100-sxm-80gb", "--no-search"], input=text)
+    assert seven.exit_code == 1
+    assert "[DS301]" in seven.stdout
+    assert seven.stdout.count("it does not say how many ranks there are; all 7 devices of") == 1
+    eight = CliRunner().invoke(app, ["check", "-", "--cluster", "1x8:a100-sxm-80gb", "--no-search"], input=text)
+    assert eight.exit_code == 0

@@ -13,7 +13,7 @@ import builders
 from export.random_plans import plan_file, unlike
 from planner.configurations.engine import broken
 from planner.configurations.forms.flagscale import FLAGSCALE as FORM
-from planner.configurations.forms.megatron.flags import flags
+from planner.configurations.megatron.flags import flags
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.errors import CannotExpress
 from planner.export import target

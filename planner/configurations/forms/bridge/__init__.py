@@ -1,10 +1,9 @@
 """Megatron-Bridge: override lists and command lines of its recipes, under Megatron-LM's inner names."""
 
 from planner.configurations.base import Form
-from planner.configurations.forms.bridge.degrees import RULES as DEGREES
-from planner.configurations.forms.bridge.layers import RULES as LAYERS
 from planner.configurations.forms.bridge.meaning import setup
 from planner.configurations.forms.bridge.reading import FORM, read, recognises
+from planner.configurations.forms.bridge.rules import RULES
 
 BRIDGE = Form(
     name=FORM,
@@ -12,8 +11,9 @@ BRIDGE = Form(
     framework="megatron",
     recognises=recognises,
     read=read,
-    rules=(*DEGREES, *LAYERS),
+    rules=RULES,
     setup=setup,
+    fills_cluster=True,
 )
 
 __all__ = ["BRIDGE"]

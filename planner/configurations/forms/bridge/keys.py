@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.configurations.megatron.flags import Flag, flags, names
+
 SECTIONS = (
     "model",
     "train",
@@ -46,11 +48,13 @@ SAME = (
     "max_position_embeddings",
     "position_embedding_type",
     "rotary_base",
+    "rope_scaling_factor",
     "normalization",
     "add_bias_linear",
     "add_qkv_bias",
     "layernorm_epsilon",
     "qk_layernorm",
+    "multi_latent_attention",
     "hidden_dropout",
     "attention_dropout",
     "tensor_model_parallel_size",
@@ -62,13 +66,28 @@ SAME = (
     "pipeline_model_parallel_layout",
     "account_for_embedding_in_pipeline_split",
     "account_for_loss_in_pipeline_split",
+    "microbatch_group_size_per_vp_stage",
     "recompute_granularity",
     "recompute_method",
     "recompute_num_layers",
     "recompute_modules",
+    "distribute_saved_activations",
+    "cpu_offloading",
+    "cpu_offloading_num_layers",
+    "fine_grained_activation_offloading",
+    "offload_modules",
     "cp_comm_type",
+    "hierarchical_context_parallel_sizes",
     "mtp_num_layers",
     "calculate_per_token_loss",
+    "moe_ffn_hidden_size",
+    "moe_shared_expert_intermediate_size",
+    "moe_router_topk",
+    "moe_token_dispatcher_type",
+    "moe_flex_dispatcher_backend",
+    "moe_enable_deepep",
+    "moe_shared_expert_overlap",
+    "cuda_graph_impl",
 )
 """Fields of ``model`` with Megatron-LM's name."""
 KEYS: Mapping[str, str] = {
@@ -78,28 +97,53 @@ KEYS: Mapping[str, str] = {
     "model.num_layers_in_last_pipeline_stage": "decoder_last_pipeline_num_layers",
     "model.num_moe_experts": "num_experts",
     "model.gated_linear_unit": "swiglu",
+    "model.rope_scaling": "use_rope_scaling",
+    "model.seq_len_interpolation_factor": "rotary_seq_len_interpolation_factor",
     "model.vocab_size": "padded_vocab_size",
     "tokenizer.vocab_size": "vocab_size",
     "dataset.seq_length": "seq_length",
     "dataset.sequence_length": "seq_length",
     "train.micro_batch_size": "micro_batch_size",
     "train.global_batch_size": "global_batch_size",
+    "train.rampup_batch_size": "rampup_batch_size",
+    "train.decrease_batch_size_if_needed": "decrease_batch_size_if_needed",
     "ddp.use_distributed_optimizer": "use_distributed_optimizer",
     "ddp.overlap_grad_reduce": "overlap_grad_reduce",
     "ddp.overlap_param_gather": "overlap_param_gather",
     "ddp.use_megatron_fsdp": "use_megatron_fsdp",
+    "dist.use_megatron_fsdp": "use_megatron_fsdp",
+    "dist.use_torch_fsdp2": "use_torch_fsdp2",
     "ddp.data_parallel_sharding_strategy": "data_parallel_sharding_strategy",
+    "ddp.num_distributed_optimizer_instances": "num_distributed_optimizer_instances",
+    "dist.num_distributed_optimizer_instances": "num_distributed_optimizer_instances",
+    "optimizer.optimizer": "optimizer",
+    "optimizer.optimizer_cpu_offload": "optimizer_cpu_offload",
+    "optimizer.optimizer_offload_fraction": "optimizer_offload_fraction",
+    "optimizer.use_precision_aware_optimizer": "use_precision_aware_optimizer",
     "checkpoint.ckpt_format": "ckpt_format",
     "comm_overlap.tp_comm_overlap": "tp_comm_overlap",
+    "comm_overlap.overlap_moe_expert_parallel_comm": "overlap_moe_expert_parallel_comm",
+    "comm_overlap.delay_wgrad_compute": "delay_wgrad_compute",
     "dist.use_tp_pp_dp_mapping": "use_tp_pp_dp_mapping",
 }
-"""Key -> Megatron-LM's inner name."""
+"""Key -> Megatron-LM's inner name. Of several keys the first is the one to write."""
 INVERTED: Mapping[str, str] = {
     "model.share_embeddings_and_output_weights": "untie_embeddings_and_output_weights",
 }
 """Key -> inner name of the switch that says the opposite."""
 SEQUENCE = "model.seq_length"
 """Length that the dataset's replaces; kept under its own name."""
+ALIEN: Mapping[str, Any] = {
+    "num_layers_per_virtual_pipeline_stage": None,
+    "encoder_num_layers": None,
+    "encoder_seq_length": None,
+    "hybrid_layer_pattern": None,
+    "hybrid_override_pattern": None,
+    "step_batch_size_schedule": None,
+    "tensor_parallel_num_weight_shards": None,
+    "recompute_activations": False,
+}
+"""Inner names for which there is no key, or none that a recipe of a plain decoder uses -> their value."""
 OPTIONS: Mapping[str, str] = {
     "-ms": "train.train_iters",
     "--max_steps": "train.train_iters",
@@ -130,24 +174,8 @@ COUNTS = frozenset(
         "model.num_layers_in_last_pipeline_stage",
         SEQUENCE,
     }
-)
-"""Keys of whole numbers; null stands for none of them."""
-SWITCHES = frozenset(
-    {
-        *INVERTED,
-        "model.add_bias_linear",
-        "model.sequence_parallel",
-        "model.account_for_embedding_in_pipeline_split",
-        "model.account_for_loss_in_pipeline_split",
-        "model.gated_linear_unit",
-        "ddp.use_distributed_optimizer",
-        "ddp.overlap_grad_reduce",
-        "ddp.overlap_param_gather",
-        "ddp.use_megatron_fsdp",
-        "dist.use_tp_pp_dp_mapping",
-    }
-)
-"""Keys that are true or false."""
+) - {"train.rampup_batch_size", "model.cpu_offloading_num_layers"}
+"""Keys of whole numbers from 1 on."""
 
 
 def inner(key: str, value: Any) -> tuple[str, Any]:
@@ -155,3 +183,8 @@ def inner(key: str, value: Any) -> tuple[str, Any]:
     if key in INVERTED:
         return INVERTED[key], not value if isinstance(value, bool) else value
     return KEYS.get(key, key), value
+
+
+def flag_of(key: str) -> Flag | None:
+    """Return Megatron-LM's flag for what a key says, which tells the kind of its value; None where there is none."""
+    return flags().get(names().get(KEYS.get(key, INVERTED.get(key, "")), ""))

@@ -21,11 +21,25 @@ def _dense(layers: int, hidden: int, heads: int, groups: int, ffn: int, vocabula
         "group_query_attention": True,
         "ffn_hidden_size": ffn,
         "vocab_size": vocabulary,
+        "num_experts": None,
         "swiglu": True,
+        "normalization": "RMSNorm",
         "position_embedding_type": "rope",
         "add_bias_linear": False,
+        "add_qkv_bias": False,
+        "qk_layernorm": False,
         "untie_embeddings_and_output_weights": True,
     }
+
+
+EVEN = {
+    "pipeline_model_parallel_layout": None,
+    "decoder_first_pipeline_num_layers": None,
+    "decoder_last_pipeline_num_layers": None,
+    "account_for_embedding_in_pipeline_split": False,
+    "account_for_loss_in_pipeline_split": False,
+}
+"""Layers divided by number alone, as in recipes of models whose number of layers has divisors."""
 
 
 MODELS: Mapping[str, Values] = {
@@ -36,9 +50,9 @@ MODELS: Mapping[str, Values] = {
     "llama31_405b": _dense(126, 16384, 128, 8, 53248, 128256),
     "qwen3_8b": {**_dense(36, 4096, 32, 8, 12288, 151936), "qk_layernorm": True, "kv_channels": 128},
     "qwen3_32b": {**_dense(64, 5120, 64, 8, 25600, 151936), "qk_layernorm": True, "kv_channels": 128},
-    "qwen3_30b_a3b": {"num_layers": 48, "num_attention_heads": 32, "num_query_groups": 4, "num_experts": 128},
+    "qwen3_30b_a3b": {**EVEN, "num_layers": 48, "num_attention_heads": 32, "num_query_groups": 4, "num_experts": 128},
     "qwen3_235b_a22b": {"num_layers": 94, "num_attention_heads": 64, "num_query_groups": 4, "num_experts": 128},
-    "qwen35_vl_35b_a3b": {"num_layers": 40, "num_experts": 256},
+    "qwen35_vl_35b_a3b": {**EVEN, "num_layers": 40, "num_experts": 256},
     "deepseek_v3": {"num_layers": 61, "num_attention_heads": 128, "num_experts": 256},
     "gpt_oss_20b": {"num_layers": 24, "num_attention_heads": 64, "num_query_groups": 8, "num_experts": 32},
     "gpt_oss_120b": {"num_layers": 36, "num_attention_heads": 64, "num_query_groups": 8, "num_experts": 128},
@@ -65,6 +79,45 @@ _ENDS = {"account_for_embedding_in_pipeline_split": True, "account_for_loss_in_p
 _SHARDED = {"use_distributed_optimizer": True, "overlap_grad_reduce": True, "overlap_param_gather": True}
 VANILLA = "vanilla_gpt_pretrain_config"
 """Recipe without a model of its own."""
+UNSAID: Values = {
+    **EVEN,
+    "tensor_model_parallel_size": 1,
+    "pipeline_model_parallel_size": 1,
+    "num_virtual_stages_per_pipeline_rank": None,
+    "context_parallel_size": 1,
+    "expert_model_parallel_size": 1,
+    "expert_tensor_parallel_size": 1,
+    "sequence_parallel": False,
+    "cp_comm_type": None,
+    "hierarchical_context_parallel_sizes": None,
+    "microbatch_group_size_per_vp_stage": None,
+    "num_distributed_optimizer_instances": 1,
+    "use_tp_pp_dp_mapping": False,
+    "use_megatron_fsdp": False,
+    "use_torch_fsdp2": False,
+    "num_experts": None,
+    "mtp_num_layers": None,
+    "recompute_granularity": None,
+    "recompute_method": None,
+    "recompute_num_layers": None,
+    "recompute_modules": None,
+    "rampup_batch_size": None,
+    "ckpt_format": "torch_dist",
+    "optimizer_cpu_offload": False,
+    "use_precision_aware_optimizer": False,
+}
+"""What fields are that a recipe does not set (defaults of the configurations in src/megatron/bridge at 067f987)."""
+PLAIN: Values = {
+    "normalization": "LayerNorm",
+    "position_embedding_type": "learned_absolute",
+    "swiglu": False,
+    "add_bias_linear": True,
+    "add_qkv_bias": False,
+    "qk_layernorm": False,
+    "kv_channels": None,
+    "untie_embeddings_and_output_weights": False,
+}
+"""The same of a model (GPTModelProvider)."""
 RECIPES: Mapping[str, Values] = {
     VANILLA: {
         **_degrees(1, 1, None, 1, sp=False),
@@ -104,7 +157,8 @@ ALIASES: Mapping[str, str] = {
 
 
 def known(recipe: str) -> tuple[dict[str, Any], bool]:
-    """Return what is known of a recipe, and whether its degrees are among that."""
+    """Return what is known of a recipe, and whether that is all that rules ask for."""
     name = ALIASES.get(recipe, recipe)
     stem = max((one for one in MODELS if name.startswith(f"{one}_")), key=len, default="")
-    return {**MODELS.get(stem, {}), **RECIPES.get(name, {})}, name in RECIPES
+    unsaid = {**UNSAID, **(PLAIN if name == VANILLA else {})} if name in RECIPES else {}
+    return {**unsaid, **MODELS.get(stem, {}), **RECIPES.get(name, {})}, name in RECIPES

@@ -21,4 +21,5 @@ DEEPSPEED = Form(
         *precision.RULES,
     ),
     setup=setup,
+    fills_cluster=True,
 )

@@ -5,9 +5,11 @@ from planner.configurations.forms.flagscale.batch import RULES as BATCH
 from planner.configurations.forms.flagscale.layers import RULES as LAYERS
 from planner.configurations.forms.flagscale.meaning import setup
 from planner.configurations.forms.flagscale.meshes import RULES as MESHES
+from planner.configurations.forms.flagscale.plain import RULES as PLAIN
 from planner.configurations.forms.flagscale.reading import FORM, read, recognises
 from planner.configurations.forms.flagscale.recompute import RULES as RECOMPUTE
 from planner.configurations.forms.flagscale.running import RULES as RUNNING
+from planner.configurations.forms.flagscale.stories import READING
 
 FLAGSCALE = Form(
     name=FORM,
@@ -15,7 +17,7 @@ FLAGSCALE = Form(
     framework="flagscale",
     recognises=recognises,
     read=read,
-    rules=(*MESHES, *LAYERS, *BATCH, *RECOMPUTE, *RUNNING),
+    rules=(*READING, *MESHES, *LAYERS, *BATCH, *RECOMPUTE, *RUNNING, *PLAIN),
     setup=setup,
 )
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import gcd
 
 from planner.configurations.base import Setup
+from planner.configurations.forms.flagscale.arguments import parsed
 from planner.configurations.forms.flagscale.layers import split
 from planner.configurations.forms.flagscale.meshes import TYPES, Mesh, hetero, meshes
 from planner.configurations.forms.flagscale.recompute import COUNT, GRANULARITY, stages
-from planner.configurations.megatron_model import hugging_face, precision
+from planner.configurations.megatron.facts import Facts
+from planner.configurations.megatron.meaning import precision
+from planner.configurations.megatron.model import described, unplannable
 from planner.domain.configuration import Configuration
-from planner.errors import SpecError
+from planner.errors import Problem, SpecError
 from planner.specs.layout import Layout
 
 
@@ -21,8 +24,16 @@ def setup(configuration: Configuration) -> Setup:
     micro-batches of d_0 b / g samples that stage i divides over d_i / g copies.
 
     Raises:
-        SpecError: it has context or expert degrees in its meshes, or recompute that changes within a step.
+        SpecError: it has context or expert degrees in its meshes, recompute that changes within a step, or a model that
+            no plan can be made for.
     """
+    facts = Facts(parsed(configuration))
+    problems = [
+        Problem(str(configuration.spot(key)), f"{words} cannot be planned yet; only the rules were checked")
+        for key, words in unplannable(facts)
+    ]
+    if problems:
+        raise SpecError(problems)
     found = meshes(configuration) if hetero(configuration) else ()
     layout = _hetero(configuration, found) if found else _plain(configuration)
     world = configuration.world.value if configuration.world else None
@@ -30,8 +41,8 @@ def setup(configuration: Configuration) -> Setup:
     return Setup(
         layout=layout,
         world=sum(mesh.ranks for mesh in found) or world,
-        model=hugging_face(configuration),
-        precision=precision(configuration),
+        model=described(facts),
+        precision=precision(facts),
         assumed=tuple(assumed),
     )
 

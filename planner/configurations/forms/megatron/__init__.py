@@ -1,10 +1,9 @@
 """Megatron-LM: launch scripts and arguments of its training programs."""
 
 from planner.configurations.base import Form
-from planner.configurations.forms.megatron.flags import FORM
-from planner.configurations.forms.megatron.reading import read, recognises
+from planner.configurations.forms.megatron.reading import FORM, read, recognises
 from planner.configurations.forms.megatron.rules import RULES
-from planner.configurations.forms.megatron.setup import setup
+from planner.configurations.megatron.meaning import setup
 
 MEGATRON = Form(
     name=FORM,
@@ -14,6 +13,7 @@ MEGATRON = Form(
     read=read,
     rules=RULES,
     setup=setup,
+    fills_cluster=True,
 )
 
 __all__ = ["MEGATRON"]

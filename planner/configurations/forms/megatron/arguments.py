@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from planner.configurations.forms.megatron.flags import FALSE, VALUE, Flag, flags
+from planner.configurations.megatron.flags import FALSE, VALUE, Flag, flags
 from planner.configurations.shell import MAYBE, Text
 from planner.domain.configuration import ERROR, WARNING, Finding, Setting, Spot
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from planner.configurations import launch
 from planner.configurations.forms.megatron.arguments import UNKNOWN_FLAG, Reading, read_arguments
-from planner.configurations.forms.megatron.flags import FORM, defaults, flags
-from planner.configurations.launch import Allocation, allocation, kept, ranks
+from planner.configurations.megatron.flags import defaults, flags
 from planner.configurations.shell import Command, Script, Text, follow
 from planner.configurations.shell.lexer import plain_words
-from planner.domain.configuration import ERROR, Configuration, Setting, Spot
+from planner.domain.configuration import ERROR, Configuration, Setting
 from planner.errors import SpecError
 from planner.loader import Document, parse
 
@@ -25,6 +25,7 @@ OWN = (
     "--num-attention-heads",
 )
 """Flags by which Megatron's arguments are known."""
+FORM = "megatron"
 UNQUOTED = "MG005"
 _PROGRAM = re.compile(r"(^|/)(pretrain|train|finetune|run)[A-Za-z0-9_]*\.py$")
 _SCRIPT = re.compile(r"\bpretrain_[a-z0-9_]+\.py\b")
@@ -68,15 +69,15 @@ def read(text: str, name: str) -> Configuration:
 
 def _from_script(text: str, name: str) -> Configuration:
     """Return what the command says that starts the training in a script, else what the script has ready for one."""
-    given = allocation(text)
+    given = launch.allocation(text)
     script = follow(text, given.variables)
     reading = Reading(name, reasons=script.variables.reasons)
-    launch = _launch(script)
-    if launch is None:
+    found = _launch(script)
+    if found is None:
         for value in [value for value in script.variables.values.values() if _SCRIPT.search(value.chars)]:
             script.run(value)
-        launch = _launch(script)
-    command, begin = launch or (_prepared(script), 0)
+        found = _launch(script)
+    command, begin = found or (_prepared(script), 0)
     if not command.words:
         message = "starts no training with Megatron-LM's arguments; give a launch script, or the arguments alone"
         raise SpecError.of(name, message)
@@ -84,9 +85,8 @@ def _from_script(text: str, name: str) -> Configuration:
     if command.piped:
         _unquoted(reading)
     reading.notes += script.notes if begin else (*script.notes, "the script starts nothing; its arguments are read")
-    values = kept(script.environment(command))
-    environment = {key: _variable(key, value, name) for key, value in values.items() if value.is_known}
-    return _configuration(reading, environment, _world(command.words[:begin], given, script, name))
+    environment = launch.environment(script.environment(command), name)
+    return _configuration(reading, environment, launch.world(command.words[:begin], given, script, name))
 
 
 def _prepared(script: Script) -> Command:
@@ -105,7 +105,7 @@ def _prepared(script: Script) -> Command:
 def _unquoted(reading: Reading) -> None:
     """Tell that a layout lost its second half to a pipe of the shell."""
     setting = reading.settings.get("pipeline_model_parallel_layout")
-    if setting is None:
+    if setting is None or "|" in str(setting.value):
         return
     spot = (setting.spot.line, setting.spot.column)
     last = max((one.spot.line, one.spot.column) for one in reading.settings.values())
@@ -132,26 +132,6 @@ def _first_flag(words: Sequence[Text]) -> int:
     return next((i for i, word in enumerate(words) if word.chars.partition("=")[0] in flags()), len(words))
 
 
-def _world(words: Sequence[Text], given: Allocation, script: Script, name: str) -> Setting | None:
-    """Return the number of ranks, by the launcher, by Slurm or by the script's own variable."""
-    found = ranks(words, given)
-    if found is None:
-        outer = (ranks(command.words, given) for command in script.commands if command.words[0].chars == "srun")
-        found = next((one for one in outer if one), None)
-    if found is None and not any("torchrun" in word.chars for word in words) and given.world:
-        found = given.world, (given.line, 1)
-    value = script.variables.values.get("WORLD_SIZE")
-    if found is None and value is not None and re.fullmatch(r"[0-9]{1,7}", value.chars):
-        found = int(value.chars), value.spot
-    if found is None or found[0] < 1:
-        return None
-    return Setting(name="world size", value=found[0], spot=Spot(name, *found[1]))
-
-
-def _variable(key: str, value: Text, name: str) -> Setting:
-    return Setting(name=key, value=value.chars, spot=Spot(name, *value.spot))
-
-
 def _from_document(document: Document) -> Configuration:
     """Return what a JSON list of arguments says, or the ``MODEL_ARGS`` and ``ENV_VARS`` of Megatron's own tests."""
     reading = Reading(document.origin)
@@ -172,8 +152,7 @@ def _from_document(document: Document) -> Configuration:
         str(key): Text.made(_word(item), (_line(document, ("ENV_VARS", key)), 1))
         for key, item in (named.items() if isinstance(named, dict) else ())
     }
-    environment = {key: _variable(key, text, document.origin) for key, text in kept(variables).items()}
-    return _configuration(reading, environment)
+    return _configuration(reading, launch.environment(variables, document.origin))
 
 
 def _pair(document: Document, path: tuple[str | int, ...], item: Any) -> Iterable[Text]:

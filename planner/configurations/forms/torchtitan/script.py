@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.configurations.forms.torchtitan.catalog import MODULE, TOML, Key, defaults, keys, recipes
 from planner.configurations.forms.torchtitan.values import judged
-from planner.configurations.launch import Allocation, allocation, kept, ranks
+from planner.configurations.launch import Allocation, allocation, environment, ranks
 from planner.configurations.shell import MAYBE, Command, Script, Text, follow
 from planner.domain.configuration import Configuration, Setting, Spot
 from planner.errors import SpecError
@@ -55,11 +55,7 @@ def read_script(text: str, name: str) -> Configuration:
         version="0.2.2" if version == TOML else MODULE,
         settings=settings,
         defaults={**defaults(version), **base},
-        environment={
-            key: Setting(name=key, value=one.chars, spot=Spot(name, *one.spot))
-            for key, one in kept(variables).items()
-            if one.is_known
-        },
+        environment=environment(variables, name),
         world=_world(command, begin, given, variables, name),
         findings=judged(settings, version),
         notes=(*script.notes, *notes),

@@ -1,0 +1,1 @@
+"""What forms whose settings are Megatron-LM's share: its flags, what follows from settings, its rules, the model."""
