@@ -112,3 +112,15 @@ def test_constraints_name_only_what_is_searched() -> None:
         SpecError, match="zbv is not searched; `planner predict CLUSTER MODEL --layout schedule=zbv,pp=4"
     ):
         parse_constraint("schedule = zbv")
+
+
+def test_stale_gradients_are_told() -> None:
+    """Two versions of the weights, no bubble but the exchange, and a reason to doubt."""
+    (plan, stale), (_, plain) = made(named("pipedream-2bw")), made(named("1f1b"))
+    assert stale.step_time < plain.step_time
+    for one, other in zip(stale.stages, plain.stages, strict=True):
+        assert dict(one.memory)["weights"] == pytest.approx(2 * dict(other.memory)["weights"])
+        assert one.in_flight == other.in_flight
+    assert stale.confidence is not None
+    assert "pipedream-2bw trains otherwise: gradients are of weights 1 step old" in stale.confidence.low
+    assert plan.schedule == "pipedream-2bw"

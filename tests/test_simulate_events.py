@@ -129,3 +129,18 @@ def test_a_deadlock_is_told() -> None:
     message = "schedule given is stuck: rank 0 waits for the input of 0B0; rank 1 waits for the input of 1F1"
     with pytest.raises(AssertionError, match=message):
         replay_orders(given((first, second)), TIMES, LINKS, [0.0, 0.0], 2)
+
+
+def test_steps_without_a_flush_run_into_one_another() -> None:
+    """Ranks of 3 and 6 s a micro-batch, 4 of them: 24 s a step, and with 2 s of exchange 26 s."""
+    listed = schedule("pipedream-2bw")
+    times = {
+        (0, 0): StageTimes(forward=1.0, backward=2.0, weight=0.0),
+        (0, 1): StageTimes(forward=2.0, backward=4.0, weight=0.0),
+    }
+    free = {(0, 1): 0.0, (1, 0): 0.0}
+    assert replay_orders(listed, times, free, [0.0, 0.0], 4).step_time == pytest.approx(24.0)
+    observed = replay_orders(listed, times, free, [0.0, 2.0], 4)
+    assert observed.step_time == pytest.approx(26.0)
+    assert observed.exposed_sync == pytest.approx((2.0, 2.0))
+    assert observed.idle == pytest.approx((12.0, 0.0))

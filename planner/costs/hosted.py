@@ -97,7 +97,12 @@ def _together(
         {place: float(number) for place, (number, _) in layers.items()},
     )
     backward = sum(run.backward for run in runs)
-    peaks = stage_peaks(terms, size, recomputed, held / size)
+    versions = replace(
+        terms,
+        weights_layer=listed.weight_versions * terms.weights_layer,
+        weights_edge=listed.weight_versions * terms.weights_edge,
+    )
+    peaks = stage_peaks(versions, size, recomputed, held / size)
     share = 1.0 / listed.directions
     return StageCost(
         forward=share * sum(run.forward for run in runs),

@@ -16,7 +16,7 @@ def show_schedules(schedules: Sequence[Schedule], width: int = WIDTH) -> str:
         [
             listed.name,
             f"{listed.virtual_stages} or more" if listed.with_chunks else str(listed.virtual_stages),
-            f"{listed.directions}x",
+            f"{listed.directions * listed.weight_versions}x",
             "yes" if listed.searched else "no",
             ", ".join(f"{framework}: {name}" for framework, name in listed.runs_as) or "-",
         ]
@@ -40,7 +40,8 @@ def schedule_record(listed: Schedule) -> dict[str, Any]:
         "summary": listed.summary,
         "virtual_stages": listed.virtual_stages,
         "any_virtual_stages": listed.with_chunks is not None,
-        "weight_copies": listed.directions,
+        "weight_copies": listed.directions * listed.weight_versions,
+        "staleness": listed.staleness,
         "changes_semantics": listed.changes_semantics,
         "searched": listed.searched,
         "joins_steps": listed.joins_steps,

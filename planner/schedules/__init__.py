@@ -25,6 +25,7 @@ from planner.schedules.gpipe import GPIPE
 from planner.schedules.interleaved import INTERLEAVED
 from planner.schedules.interleaved_zb import INTERLEAVED_ZB
 from planner.schedules.one_f_one_b import ONE_F_ONE_B
+from planner.schedules.pipedream_2bw import PIPEDREAM_2BW
 from planner.schedules.v_half import V_HALF
 from planner.schedules.v_min import V_MIN
 from planner.schedules.zb_h1 import ZB_H1
@@ -46,6 +47,7 @@ SCHEDULES: tuple[Schedule, ...] = (
     DUALPIPEV,
     CHIMERA,
     BITPIPE,
+    PIPEDREAM_2BW,
 )
 
 

@@ -108,6 +108,12 @@ class Schedule:
     joins_steps: bool = False
     """Whether a rank begins the next step when its own is done, while other ranks still work: the norm of all gradients
     is then checked afterwards, and an update that it forbids is taken back."""
+    flushes: bool = True
+    """Whether a step ends before the next one begins. Where it does not, nothing idles but for unlike stages."""
+    weight_versions: int = 1
+    """Versions of the weights that a rank holds, for micro-batches that began with older ones."""
+    staleness: int = 0
+    """Steps by which the weights that gradients are made with are older than those that they change."""
     runs_as: tuple[tuple[str, str], ...] = ()
     """(framework, what it calls the schedule)."""
     blocker: Callable[[int, int], str] = _any_shape

@@ -12,6 +12,9 @@ from planner.schedules import Pass, Schedule, peak_in_flight
 from planner.simulate.board import Board, StageTimes
 from planner.simulate.replay import Replay
 
+SETTLED = 4
+"""Micro-batches of each rank after which a pipeline that never drains repeats itself."""
+
 
 def replay_orders(
     schedule: Schedule,
@@ -37,6 +40,8 @@ def replay_orders(
         AssertionError: the schedule's order can never be finished.
 
     """
+    if not schedule.flushes:
+        return _unbroken(schedule, times, links, sync, num_microbatches)
     num_stages = len(sync)
     orders = schedule.passes(num_stages, num_microbatches)
     board = Board(schedule, times, links, num_stages, num_microbatches)
@@ -58,6 +63,36 @@ def replay_orders(
         peak_in_flight=tuple(peak_in_flight("".join([run.kind for run in passes])) for passes in orders),
         exposed_sync=tuple(exposed),
         joins_steps=schedule.joins_steps,
+    )
+
+
+def _unbroken(
+    schedule: Schedule,
+    times: Mapping[tuple[int, int], StageTimes],
+    links: Mapping[tuple[int, int], float],
+    sync: Sequence[float],
+    num_microbatches: int,
+) -> Replay:
+    """Return what a step adds to many steps that run into one another, each rank waiting for its own exchange alone."""
+    num_stages = len(sync)
+    before = num_microbatches * -(-SETTLED * num_stages // num_microbatches)
+    ends = []
+    for number in (before, before + num_microbatches):
+        board = Board(schedule, times, links, num_stages, number)
+        board.run(schedule.passes(num_stages, number))
+        ends.append(max(board.free))
+    orders = schedule.passes(num_stages, num_microbatches)
+    busy = tuple(_busy(passes, times) for passes in orders)
+    pace = ends[1] - ends[0]
+    step = max(pace, *(worked + exchange for worked, exchange in zip(busy, sync, strict=True)))
+    return Replay(
+        step_time=step,
+        start=(0.0,) * num_stages,
+        finish=(pace,) * num_stages,
+        busy=busy,
+        peak_in_flight=tuple(peak_in_flight("".join([run.kind for run in passes])) for passes in orders),
+        exposed_sync=(step - pace,) * num_stages,
+        joins_steps=True,
     )
 
 
