@@ -12,7 +12,7 @@ from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.pipeline import find_repairs, plan_from_layout, predict_plan
-from planner.pipeline.misfit import _kinds
+from planner.pipeline.misfit import MORE_NODES, _kinds
 from planner.report.pressure import FULL, warning_lines, warnings
 from planner.specs.catalog import optimizer
 from planner.specs.cluster import read_cluster
@@ -111,6 +111,8 @@ def test_every_change_keeps_the_step() -> None:
         "pp 8, dp 2",
         "micro-batch 1",
         "dp 8",
+        "four times the nodes (128 devices), dp 16",
+        "eight times the nodes (256 devices), pp 32",
         "devices with 141 GiB",
         "selective",
     ):
@@ -120,7 +122,14 @@ def test_every_change_keeps_the_step() -> None:
         layers = [(stage.first_layer, stage.last_layer) for stage in change.plan.stages]
         assert [first for first, _ in layers] == [0, *(last + 1 for _, last in layers[:-1])]
         assert layers[-1][1] == model.num_layers - 1
-        assert change.plan.num_devices == plan.num_devices * (2 if change.text.startswith("twice") else 1)
+        times = next((times for times, word in MORE_NODES if change.text.startswith(word)), 1)
+        assert change.plan.num_devices == plan.num_devices * times == change.cluster.num_devices
+    bought = [change.text.partition(",")[0] for change in changes if "the nodes" in change.text]
+    assert bought == [
+        *["twice the nodes (64 devices)"] * 3,
+        *["four times the nodes (128 devices)"] * 3,
+        *["eight times the nodes (256 devices)"] * 3,
+    ]
 
 
 def test_nearly_full_devices_are_warned_of() -> None:

@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli import accuracy, calibrate, check, diff, explain, export, importing, plan, predict, schema, show
+from planner.cli import (
+    accuracy,
+    calibrate,
+    check,
+    diff,
+    explain,
+    export,
+    importing,
+    plan,
+    predict,
+    report,
+    schema,
+    show,
+    timeline,
+)
 from planner.cli.command import INTERRUPTED, Command
 
 __all__ = ["app", "main"]
@@ -30,6 +44,8 @@ app.command("predict", cls=Command)(predict.predict)
 app.command("check", cls=Command)(check.check)
 app.command("diff", cls=Command)(diff.diff)
 app.command("explain", cls=Command)(explain.explain)
+app.command("timeline", cls=Command)(timeline.timeline)
+app.command("report", cls=Command)(report.report)
 app.command("export", cls=Command)(export.export)
 app.command("accuracy", cls=Command)(accuracy.accuracy)
 app.command("calibrate", cls=Command)(calibrate.calibrate)

@@ -58,6 +58,12 @@ def check(
     search: Annotated[
         bool, typer.Option("--search/--no-search", help="Compare configurations on --cluster with the best plan.")
     ] = True,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Warnings are problems, and so is what --cluster cannot predict.")
+    ] = False,
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Pass over files of no known kind, with a note.")
+    ] = False,
     report: Annotated[Report, typer.Option("--format", help="Of what is printed; json is stable.")] = Report.text,
 ) -> None:
     """Judge plans and launch configurations, without trusting their figures.
@@ -93,15 +99,19 @@ def check(
         | ({} if headroom is None else {"headroom": share(headroom, "--headroom")}),
         search=search,
     )
-    verdicts = []
+    verdicts: list[Verdict] = []
     for source in files:
-        verdicts.append(_judge(source, question))
+        verdict = _judge(source, question)
+        if verdict.is_stranger and skip_unknown:
+            note(f"{verdict.source} is of no known kind, and was passed over")
+            continue
+        verdicts.append(verdict)
         if report is Report.text:
             _tell(verdicts[-1])
     if report is not Report.text:
         _print(verdicts, report)
     _summarise(verdicts)
-    code = max(_code(one) for one in verdicts)
+    code = max((_code(one, strict=strict and _is_doubtful(one, question)) for one in verdicts), default=0)
     if code:
         raise typer.Exit(code)
 
@@ -146,12 +156,19 @@ def _search(cluster: Cluster, model: Model, job: Job) -> Outcome:
             reporter.clear()
 
 
-def _code(one: Verdict) -> int:
-    return WRONG_INPUT if not one.kind else 0 if one.is_good else PROBLEMS
+def _code(one: Verdict, *, strict: bool) -> int:
+    return WRONG_INPUT if not one.kind else 0 if one.is_good and not strict else PROBLEMS
+
+
+def _is_doubtful(one: Verdict, question: Question) -> bool:
+    """Return whether a file has warnings, or was to be predicted and could not be."""
+    from planner.domain.configuration import WARNING
+
+    return bool(one.of(WARNING)) or (question.cluster is not None and one.prediction is None)
 
 
 def _tell(one: Verdict) -> None:
-    from planner.domain.configuration import ERROR, WARNING
+    from planner.domain.configuration import ERROR, NOTE, WARNING
     from planner.report.terminal import page_width, write
 
     if not one.kind:
@@ -161,9 +178,8 @@ def _tell(one: Verdict) -> None:
         return
     from planner.report.verdict import verdict_text
 
-    problems, warnings = one.of(ERROR), one.of(WARNING)
-    parts = (one.notes, one.file, one.prediction, one.repairs, one.best)
-    write(verdict_text(one.source, problems, warnings, *parts, page_width()))
+    said = (one.of(ERROR), one.of(WARNING), one.of(NOTE), one.notes)
+    write(verdict_text(one.source, *said, one.file, one.prediction, one.repairs, one.best, page_width()))
 
 
 def _print(verdicts: Sequence[Verdict], report: Report) -> None:

@@ -23,14 +23,13 @@ def diff(
     form: FormatOption = Format.text,
 ) -> None:
     """Show what two plans differ in: decision, predicted time and memory."""
-    from planner.cli.inputs import refuse_shared_stdin
+    from planner.cli.inputs import read_plan_file, refuse_shared_stdin
     from planner.report.difference import decided, difference_document, difference_text
     from planner.report.terminal import page_width, write
     from planner.report.to_json import dumped
-    from planner.specs.plan import read_plan
 
     refuse_shared_stdin(before, after)
-    one, other = side(read_plan(before)), side(read_plan(after))
+    one, other = side(read_plan_file(before)), side(read_plan_file(after))
     if form is Format.text:
         write(difference_text((before, after), one, other, page_width()))
     else:

@@ -31,12 +31,12 @@ def explain(
         _explain_rule(plan, form)
         return
     from planner import pipeline
+    from planner.cli.inputs import read_plan_file
     from planner.report.explain import explain_text
     from planner.report.problems import problems_text
     from planner.report.terminal import page_width, write
-    from planner.specs.plan import read_plan
 
-    file = read_plan(plan)
+    file = read_plan_file(plan)
     for text in why_not or ():
         _refuse_wrong(text, file)
     prediction, problems, notes = pipeline.judge(file)
@@ -46,7 +46,7 @@ def explain(
         say(problems_text(problems))
         raise typer.Exit(PROBLEMS)
     comparisons = [pipeline.why_not(file, text) for text in why_not or ()]
-    found = _search(file) if search and not comparisons else None
+    found = searched(file) if search and not comparisons else None
     if form is Format.text:
         from planner.placement import place
 
@@ -66,7 +66,7 @@ def explain(
     else:
         from planner.report.to_json import dumped
 
-        write(dumped(_document(file, prediction, problems, found, comparisons), form.value))
+        write(dumped(explained(file, prediction, problems, found, comparisons), form.value))
     if problems:
         say(problems_text(problems))
     if found and found.search.status == "interrupted":
@@ -101,7 +101,7 @@ def _refuse_wrong(text: str, file: PlanFile) -> None:
     parse_constraint(text, "--why-not", groups=[group.name for group in file.cluster.groups])
 
 
-def _search(file: PlanFile) -> Outcome | None:
+def searched(file: PlanFile) -> Outcome | None:
     """Return what a search for the plan's job finds, None if it finds nothing."""
     from planner.cli.progress import progress
     from planner.errors import NoFeasiblePlan, NoPlanInTime
@@ -118,17 +118,20 @@ def _search(file: PlanFile) -> Outcome | None:
             reporter.clear()
 
 
-def _document(
+def explained(
     file: PlanFile, prediction: Any, problems: Any, found: Outcome | None, comparisons: list[Any]
 ) -> dict[str, Any]:
+    """Return what is said of a plan, for machines; `found` is what a search for its job finds, if one was made."""
     from planner.pipeline import find_repairs, runs_on
     from planner.report.explain import binding
-    from planner.report.to_json import plan_document, prediction_document
+    from planner.report.to_json import certificate_record, plan_document, prediction_document
 
     parts = (file.cluster, file.model, file.job)
     repairs = find_repairs(file.plan, *parts, prediction)
     document = prediction_document(file.plan, prediction, problems, *parts, repairs)
     names = runs_on(found.plan, file.cluster) if found else ()
+    proved = None if file.edited else file.certificate
+    document["certificate"] = proved and certificate_record(proved)
     document["binding"] = binding(file.plan, prediction)
     document["search"] = plan_document(found, file.cluster, file.model, file.job, names) if found else None
     document["why_not"] = [

@@ -39,6 +39,7 @@ def export(
 
     A plan with problems is not written (exit code 1), nor one that the target cannot express (5).
     """
+    from planner.cli.inputs import read_plan_file
     from planner.cli.output import STDOUT, refuse_unwritable
     from planner.errors import SpecError
     from planner.export import Exporter
@@ -46,7 +47,6 @@ def export(
     from planner.pipeline.written import as_document, bundle, named_part, parts
     from planner.report.terminal import write
     from planner.specs.files import write_whole
-    from planner.specs.plan import read_plan
 
     chosen = find_target(target)
     if framework is not None and isinstance(chosen, Exporter):
@@ -54,7 +54,7 @@ def export(
     folder = output != STDOUT and (output.endswith("/") or Path(output).is_dir())
     if not folder:
         refuse_unwritable(output)
-    file = read_plan(plan)
+    file = read_plan_file(plan)
     _refuse_problems(file)
     if form is not Format.text:
         text = as_document(chosen, file, form.value)
@@ -76,7 +76,7 @@ def _write_folder(found: tuple[Part, ...], output: str) -> None:
     from planner.specs.files import write_whole
 
     try:
-        Path(output).mkdir(parents=True, exist_ok=True)
+        Path(output).mkdir(exist_ok=True)
     except OSError as error:
         raise SpecError.of(output, f"cannot be made a folder ({error.strerror}); choose another path") from None
     for part in found:

@@ -52,7 +52,7 @@ def cluster(
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option("--device", metavar="NAME", help="What the devices are; default as the dumps name them."),
+        typer.Option("--device", metavar="NAME", help="What those devices are that no dump names."),
     ] = None,
     instance: Annotated[
         str | None, typer.Option("--instance", metavar="NAME", help="Instance type of a catalogue of prices.")

@@ -65,6 +65,31 @@ def read_like(
     return where, found.model, settled, defaults, found.file
 
 
+def read_plan_file(source: str) -> PlanFile:
+    """Return a plan file; a launch configuration in its place is told as such.
+
+    Raises:
+        SpecError: it is none, or something is wrong with it.
+    """
+    from planner.configurations import FORMS
+    from planner.configurations.engine import recognise
+    from planner.specs.files import read_text
+    from planner.specs.plan import parsed_plan
+
+    text, origin = read_text(source)
+    try:
+        return parsed_plan(text, origin)
+    except SpecError:
+        form = recognise(FORMS, text, origin) if "format_version" not in text else None
+        if form is None:
+            raise
+        message = (
+            f"is a configuration of {form.name}, and a plan file is wanted; `planner import plan {source} --cluster"
+            " CLUSTER -o plan.yaml` makes one of it"
+        )
+        raise SpecError.of(origin, message) from None
+
+
 def refuse_shared_stdin(*sources: str | None) -> None:
     """Stop where two specs would be read from standard input.
 

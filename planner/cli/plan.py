@@ -49,6 +49,9 @@ def plan(
     on: Annotated[
         str | None, typer.Option("--cluster", metavar="CLUSTER", help="With --like: where, instead of CLUSTER.")
     ] = None,
+    trained: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="With --like: what is trained, instead of MODEL.")
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan file; - prints it instead.")
     ] = None,
@@ -92,8 +95,13 @@ def plan(
     )
     old: PlanFile | None = None
     if like is not None:
-        found_cluster, found_model, found_job, defaults, old = read_like(like, on or cluster, model, job, given)
-    elif cluster is None or model is None or on is not None:
+        for option, one, other in (("--cluster", on, cluster), ("--model", trained, model)):
+            if one is not None and other is not None:
+                raise SpecError.of(option, f"is {one!r}, and {other!r} is given besides; keep one")
+        found_cluster, found_model, found_job, defaults, old = read_like(
+            like, on or cluster, trained or model, job, given
+        )
+    elif cluster is None or model is None or on is not None or trained is not None:
         raise SpecError.of(
             "", "give CLUSTER and MODEL, as in `planner plan 8x8:h100-sxm-80gb model.yaml`, or --like FILE"
         )

@@ -125,13 +125,12 @@ def _of_plan(plan: str, cluster: str | None, model: str | None, job: str | None,
     Raises:
         SpecError: a source is wrong.
     """
-    from planner.cli.inputs import note
+    from planner.cli.inputs import note, read_plan_file
     from planner.specs.cluster import read_cluster
     from planner.specs.job import job_record, read_job
     from planner.specs.model import read_model
-    from planner.specs.plan import read_plan
 
-    file = read_plan(plan)
+    file = read_plan_file(plan)
     found_cluster = file.cluster if cluster is None else read_cluster(cluster)
     found_model = file.model if model is None else read_model(model, note=note)
     if job is not None:

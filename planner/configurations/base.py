@@ -70,5 +70,5 @@ class Form:
     rules: tuple[Rule, ...]
     setup: Callable[[Configuration], Setup]
     """What a configuration without errors means; raises `planner.errors.SpecError` for what no plan can say."""
-    fills_cluster: bool = False
+    fills_cluster: Callable[[Configuration], bool] = lambda _: False
     """Whether it runs on all ranks that there are: the number of its replicas is written nowhere."""

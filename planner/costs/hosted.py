@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from planner.costs.crossing import Beyond
+from planner.costs.levels import memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.priced import HostedCost, StageCost
 from planner.costs.stage import (
@@ -15,6 +16,7 @@ from planner.costs.stage import (
     forward_time,
     stage_terms,
     sync_time,
+    update_time,
     weight_time,
 )
 from planner.domain.framework import Framework
@@ -75,6 +77,7 @@ def hosted_cost(
                 forward=float(forward_time(terms, size)),
                 backward=backward,
                 weight=float(weight_time(terms, size)),
+                share=size / sum(number for number, _ in layers.values()),
                 sync=float(sync_time(terms, size, backward)) if listed.eager_sync else 0.0,
             )
         )
@@ -112,6 +115,8 @@ def _together(
         peaks=tuple((name, float(total(parts))) for name, parts in peaks),
         parts=tuple((name, share * seconds) for name, seconds in time_parts(terms, size, recomputed)),
         in_flight=listed.directions * held / size,
+        levels=memory_levels(versions, size, recomputed),
+        update=float(update_time(terms, size)),
         hosted=runs,
     )
 

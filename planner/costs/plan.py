@@ -8,6 +8,7 @@ from itertools import pairwise
 from planner.costs.crossing import Beyond, crossing
 from planner.costs.hop import StageEnd, blocks, hop_time, inside_node
 from planner.costs.hosted import hosted_cost, time_parts
+from planner.costs.levels import memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.priced import Hop, PlanCost, StageCost
 from planner.costs.stage import (
@@ -17,6 +18,7 @@ from planner.costs.stage import (
     layer_costs,
     stage_terms,
     sync_time,
+    update_time,
 )
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
@@ -127,6 +129,8 @@ def _stage_cost(
         parts=time_parts(terms, layers, recomputed),
         in_flight=in_flight,
         chunks=_chunks(terms, stage, plan.virtual_stages, first=index == 0),
+        levels=memory_levels(terms, layers, recomputed),
+        update=float(update_time(terms, layers)),
     )
 
 

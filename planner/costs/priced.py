@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.costs.levels import NO_LEVELS, Levels
 from planner.units import Bytes, Seconds
 
 
@@ -18,6 +19,8 @@ class HostedCost:
     backward: Seconds
     weight: Seconds
     """The part of the backward time that makes the gradients of weights."""
+    share: float
+    """[-] of the layers that the rank runs."""
     sync: Seconds
     """Once a step, where the stage's gradients are exchanged and used without waiting for others; else 0."""
 
@@ -42,6 +45,10 @@ class StageCost:
     """Micro-batches whose activations are held at once."""
     chunks: tuple[tuple[Seconds, Seconds], ...] = ()
     """(forward, backward) of each chunk for one micro-batch; empty if the stage is one chunk."""
+    levels: Levels = NO_LEVELS
+    """What the memory rises and falls by."""
+    update: Seconds = 0.0
+    """Of `sync`, what the optimizer's step takes, which comes last."""
     hosted: tuple[HostedCost, ...] = ()
     """What it runs, in the order of `Schedule.hosted`, where the schedule is given by its passes."""
 

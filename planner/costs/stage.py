@@ -230,7 +230,12 @@ def sync_time(terms: StageTerms, num_layers: Number, backward: Seconds) -> Secon
     """
     exchange = num_layers * terms.exchange_layer + terms.exchange_edge
     exposed = larger(exchange - terms.overlap * backward, (1 - terms.overlap) * exchange)
-    return exposed + num_layers * terms.update_layer + terms.update_edge + terms.tied_sync
+    return exposed + update_time(terms, num_layers) + terms.tied_sync
+
+
+def update_time(terms: StageTerms, num_layers: Number) -> Seconds:
+    """Return the time [s] of the optimizer's step."""
+    return num_layers * terms.update_layer + terms.update_edge
 
 
 def stage_memory(

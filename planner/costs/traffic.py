@@ -98,18 +98,7 @@ def _joints(
     """Return the traffic of neighbouring stages; in loops the last is the first one's neighbour, too."""
     if plan.num_stages == 1:
         return ()
-
-    def handed(stage: Stage) -> Bytes:
-        """Return the bytes of one micro-batch that a stage hands over, all its copies together."""
-        end = StageEnd(
-            group=cluster.group(stage.group),
-            strategy=stage.strategy,
-            num_replicas=plan.num_replicas * stage.split,
-            split=stage.split,
-        )
-        return stage.split * float(boundary_bytes(end, model, job, framework, plan.micro_batch // stage.split))
-
-    size = [handed(stage) for stage in plan.stages]
+    size = handed_bytes(plan, cluster, model, job, framework)
     last, listed = plan.num_stages - 1, schedule_of(plan)
     way = [listed.rank(number, 0, plan.num_stages) for number in range(plan.num_stages * plan.virtual_stages)]
     rounds = Counter((min(pair), max(pair)) for pair in pairwise(way))
@@ -124,3 +113,18 @@ def _joints(
     )
     around = JointTraffic(first=0, second=last, per_microbatch=rounds[0, last] * (size[last] + size[0]), per_step=tied)
     return (*between, around)
+
+
+def handed_bytes(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework) -> tuple[Bytes, ...]:
+    """Return the bytes of one micro-batch that each stage hands over, either way, all its copies together."""
+
+    def handed(stage: Stage) -> Bytes:
+        end = StageEnd(
+            group=cluster.group(stage.group),
+            strategy=stage.strategy,
+            num_replicas=plan.num_replicas * stage.split,
+            split=stage.split,
+        )
+        return stage.split * float(boundary_bytes(end, model, job, framework, plan.micro_batch // stage.split))
+
+    return tuple(handed(stage) for stage in plan.stages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from planner.checks import refusals
 from planner.configurations import FORMS, Form
 from planner.configurations.engine import broken, recognise
 from planner.domain.cluster import Cluster
@@ -13,9 +14,17 @@ from planner.domain.model import Model
 from planner.errors import Problem, SpecError
 from planner.importers import huggingface
 from planner.pipeline.configured import Configured, on_cluster
+from planner.specs.catalog import framework as find_framework
 from planner.specs.job import job_record
 from planner.specs.layout import PLACE
 from planner.specs.plan import PlanFile, parsed_plan
+
+SIZES = {
+    "global_batch": "global_batch",
+    "global_batch_tokens": "global_batch",
+    "sequence_length": "sequence_length",
+}
+"""Job keys of the size of a step -> what says the same of a past job; what it does not say is as it shall be now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +101,9 @@ def past(
     if form is None:
         file = parsed_plan(text, source)
         job = {key: value for key, value in job_record(file.job).items() if key != "constraints"}
+        framework = find_framework(file.job.framework)
+        if not refusals(file.plan, framework, file.cluster):
+            job.setdefault("for", framework.name)
         return Past(model=model or file.model, job=job, file=file)
     configuration = form.read(text, source)
     setup = form.setup(configuration)
@@ -106,8 +118,9 @@ def past(
     }
     notes = [*configuration.notes, *setup.assumed]
     laid_out: PlanFile | None = None
+    unsaid = {key: value for key, value in (given or {}).items() if key in SIZES and said.get(SIZES[key]) is None}
     try:
-        laid_out = on_cluster(setup, source, form.framework, cluster, found).file
+        laid_out = on_cluster(setup, source, form.framework, cluster, found, unsaid).file
     except SpecError as error:
         notes += [f"what it says now is no layout of {cluster.name}: {_bare(one)}" for one in error.problems]
     job = {key: value for key, value in said.items() if value is not None and key not in (given or {})}

@@ -24,6 +24,7 @@ MOST = 5
 """Repairs that are told."""
 LEANER_OPTIMIZERS = ("adam-bf16-states", "adam-8bit")
 """Recipes that need less memory than the usual Adam and train much alike, the mildest first."""
+MORE_NODES = ((2, "twice"), (4, "four times"), (8, "eight times"))
 
 
 def find_repairs(plan: Plan, cluster: Cluster, model: Model, job: Job, prediction: Prediction) -> tuple[Repair, ...]:
@@ -177,11 +178,26 @@ def _halves(stage: Stage) -> tuple[Stage, Stage]:
 
 
 def _more_nodes(plan: Plan, cluster: Cluster, job: Job) -> Iterator[Change]:
-    """Yield the plan on twice the nodes, with more replicas, stages or tensor ranks."""
-    groups = tuple(replace(group, num_nodes=2 * group.num_nodes) for group in cluster.groups)
-    grown = replace(cluster, groups=groups)
-    named = [(f"dp {wide.num_replicas}", wide) for wide in _replicas(plan, halved=False)]
-    named += [*_stages_halved(plan), *_axis_doubled(plan, "tp")]
-    for text, changed in named:
-        title = f"twice the nodes ({grown.num_devices:,} devices), {text}"
-        yield Change(text=title, plan=changed, cluster=grown, job=job, buys=True)
+    """Yield the plan on twice the nodes and more, with more replicas, stages or tensor ranks."""
+    chains = [_repeated(plan, way) for way in (_more_replicas, _stages_halved, lambda one: _axis_doubled(one, "tp"))]
+    for number, (times, word) in enumerate(MORE_NODES):
+        groups = tuple(replace(group, num_nodes=times * group.num_nodes) for group in cluster.groups)
+        grown = replace(cluster, groups=groups)
+        for text, changed in (chain[number] for chain in chains if number < len(chain)):
+            title = f"{word} the nodes ({grown.num_devices:,} devices), {text}"
+            yield Change(text=title, plan=changed, cluster=grown, job=job, buys=True)
+
+
+def _repeated(plan: Plan, way: Callable[[Plan], Iterator[tuple[str, Plan]]]) -> list[tuple[str, Plan]]:
+    """Return the plan changed in a way that doubles its devices, changed so again, and so on for each of MORE_NODES."""
+    found: list[tuple[str, Plan]] = []
+    for _ in MORE_NODES:
+        step = next(way(found[-1][1] if found else plan), None)
+        if step is None:
+            break
+        found.append(step)
+    return found
+
+
+def _more_replicas(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    return ((f"dp {wide.num_replicas}", wide) for wide in _replicas(plan, halved=False))

@@ -19,6 +19,11 @@ OWN = {
         "stages, chunks, replicas and micro-batches exist in whole numbers",
         "A layout whose numbers do not divide is no plan on this cluster, with this batch; the message tells which.",
     ),
+    "PL003": (
+        "The file is of a known kind",
+        "the file is a plan, or a launch configuration of a framework whose kind is known",
+        "Kinds are recognised by what is in a file; `--from KIND` says it, and `--skip-unknown` passes over others.",
+    ),
     "PL110": (
         "The framework can run the plan",
         "the framework that the job is for can run the plan",

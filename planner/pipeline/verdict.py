@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 UNREADABLE = "PL001"
 """Code of a file that cannot be read."""
+STRANGER = "PL003"
+"""Code of a file of no known kind."""
 PLAN = "plan"
 """Kind of plan files."""
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+))?(?: (?P<key>[^ ]*))?", re.DOTALL)
@@ -61,6 +63,11 @@ class Verdict:
     """The best plan for the same job that its framework can run, where it was searched."""
 
     @property
+    def is_stranger(self) -> bool:
+        """Whether it is of no known kind."""
+        return any(one.code == STRANGER for one in self.findings)
+
+    @property
     def is_good(self) -> bool:
         """Whether nothing is wrong with it."""
         return not self.of(ERROR)
@@ -99,10 +106,10 @@ def unreadable(source: str, problems: Iterable[Problem]) -> Verdict:
 def _judge_plan(source: str, text: str, question: Question) -> Verdict:
     from planner.specs.plan import parsed_plan
 
-    if question.form is None and source.endswith((".sh", ".slurm", ".sbatch", ".toml", ".py", ".txt")):
+    if question.form is None and not _is_spec(text):
         known = ", ".join(form.name for form in FORMS)
         message = f"is no plan, and of no kind that is known ({known}); name it with --from"
-        return unreadable(source, [Problem(source, message)])
+        return unreadable(source, [Problem(source, message, STRANGER)])
     try:
         file = parsed_plan(text, source)
     except SpecError as error:
@@ -110,6 +117,12 @@ def _judge_plan(source: str, text: str, question: Question) -> Verdict:
     if "headroom" in question.job:
         file = replace(file, job=replace(file.job, headroom=float(str(question.job["headroom"]))))
     return _predicted(Verdict(source=source, kind=PLAN, file=file), question.cluster)
+
+
+def _is_spec(text: str) -> bool:
+    """Return whether a text may be a spec: JSON, or YAML that begins with a key."""
+    first = next((line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#%"), "")
+    return not text.strip() or first[:1] in {"{", "["} or bool(re.match(r"---|[\w\"'-]+\s*:(\s|$)", first))
 
 
 def _judge_configuration(
@@ -120,7 +133,7 @@ def _judge_configuration(
         configuration = replace(configuration, version=question.version or configuration.version)
     except SpecError as error:
         return unreadable(source, error.problems)
-    if question.cluster and form.fills_cluster and configuration.world is None:
+    if question.cluster and form.fills_cluster(configuration) and configuration.world is None:
         configuration = _filling(configuration, question.cluster)
     found = broken(form, configuration)
     notes = configuration.notes

@@ -11,7 +11,7 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.placement.blocks import on_group, on_groups, spans, stages_on
-from planner.placement.ranks import Rank, numbered
+from planner.placement.ranks import Rank, counts_by_node, numbered
 from planner.placement.weight import Scale
 from planner.specs.calibration import framework_on
 from planner.units import Seconds
@@ -45,13 +45,15 @@ def place(plan: Plan, cluster: Cluster, model: Model, job: Job, *, together: boo
     stage (which prices assume); or r replicas of each stage on the group, then the next r, for every r that divides
     them, r = 1 being pipeline after pipeline. The first r is tried for a kind of pipeline on the whole cluster, then on
     each group alone; what weighs least is taken (`Scale.weigh`), of equals what is assumed, and it never weighs more
-    than that. With `together` only the first order is taken, for whoever counts ranks stage by stage.
+    than that. What launchers can count, node by node, goes before what they cannot. With `together` only the first
+    order is taken, for whoever counts ranks stage by stage.
     """
     scale = Scale(plan, cluster, plan_traffic(plan, cluster, model, job, framework_on(cluster, job.framework)))
     best: Choice = {}
     devices = on_groups(plan, cluster, best)
     measures = spans(devices)
     assumed = weight = scale.weigh(measures)
+    counts = counts_by_node(plan, cluster, devices)
     for change in () if together else _changes(plan, cluster):
         turns = {**best, **change}
         changed = {group for _, group in change}
@@ -60,8 +62,12 @@ def place(plan: Plan, cluster: Cluster, model: Model, job: Job, *, together: boo
         }
         other = {**measures, **spans(moved)}
         found = scale.weigh(other)
-        if found < weight * BETTER:
+        if found >= weight * BETTER and (counts or found > assumed):
+            continue
+        counted = counts_by_node(plan, cluster, {**devices, **moved})
+        if counted if found >= weight * BETTER else counted or not counts:
             best, weight, measures, devices = turns, found, other, {**devices, **moved}
+            counts = counted
     order, ranks = numbered(plan, cluster, devices)
     return Placement(
         ranks=ranks,

@@ -69,6 +69,12 @@ def numbered(plan: Plan, cluster: Cluster, devices: Devices) -> tuple[str, tuple
     return order, tuple(_ranks(plan, order, devices, homes))
 
 
+def counts_by_node(plan: Plan, cluster: Cluster, devices: Devices) -> bool:
+    """Return whether ranks can be counted so that those of each node follow one another, in one order or the other."""
+    homes = {group.name: _home(group, cluster) for group in cluster.groups}
+    return any(_node_by_node(plan, order, devices, homes) for order in ORDERS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Home:
     """The nodes of a group."""

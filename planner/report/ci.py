@@ -76,7 +76,9 @@ def junit(files: Files) -> str:
         case = ET.SubElement(suite, "testcase", classname="planner.check", name=_printable(name))
         errors = [one for one in findings if one.severity == ERROR]
         if errors:
-            failure = ET.SubElement(case, "failure", message=_printable(f"{len(errors)} of its settings are wrong"))
+            failure = ET.SubElement(
+                case, "failure", message=_printable(f"{len(errors)} {'problem' if len(errors) == 1 else 'problems'}")
+            )
             failure.text = _printable("\n".join(_line(one) for one in errors))
         if len(errors) < len(findings):
             others = (_line(one) for one in findings if one.severity != ERROR)
@@ -114,7 +116,7 @@ def _line(one: Finding) -> str:
 
 
 def _text(one: Finding) -> str:
-    return f"{one.key}: {one.message}" if one.key else one.message
+    return f"{one.key}: {one.message}" if one.key and not one.message.startswith(one.key) else one.message
 
 
 def _fingerprint(one: Finding) -> str:

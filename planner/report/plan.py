@@ -18,6 +18,7 @@ from planner.report.stages import axes, degrees, has_splits, stage_table
 
 RUNNERS_UP = 5
 """Alternatives that are shown."""
+RUNNERS_UP_TITLE = "runners-up (the best that the search met of each kind, not each the best there is)"
 NOTHING = 1e-6
 """[-] share of the step that is rounding only."""
 PARTS = 8
@@ -187,16 +188,21 @@ def idle_lines(plan: Plan, cluster: Cluster, job: Job, width: int = WIDTH, *, se
 
 def training_lines(plan: Plan, prediction: Prediction, cluster: Cluster, job: Job, width: int = WIDTH) -> list[str]:
     """Return days and cost of the whole training, as far as they are known."""
-    prices = {group.name: group.price_per_device_hour for group in cluster.groups}
-    hourly = sum(number * prices.get(group, 0.0) for group, number in plan.devices)
-    priced = hourly > 0 and all(prices.get(group, 0.0) > 0 for group, _ in plan.devices)
+    hourly = hourly_price(plan, cluster)
     if not job.total_tokens:
         per_token = hourly / 3600 / prediction.tokens_per_second
         text = f"{per_token * 1e9:,.2f} for 10^9 tokens, at the prices given for the devices in use"
-        return labelled("cost", text, width) if priced else []
+        return labelled("cost", text, width) if hourly else []
     time = job.total_tokens / prediction.tokens_per_second
-    cost = f", cost {hourly * time / 3600:,.0f} at the prices given for the devices in use" if priced else ""
+    cost = f", cost {hourly * time / 3600:,.0f} at the prices given for the devices in use" if hourly else ""
     return labelled("training", f"{days(time)} for {short(job.total_tokens)} tokens, without failures{cost}", width)
+
+
+def hourly_price(plan: Plan, cluster: Cluster) -> float:
+    """Return what the devices in use cost [currency/h]; zero where a price is not known."""
+    prices = {group.name: group.price_per_device_hour for group in cluster.groups}
+    known = all(prices.get(group, 0.0) > 0 for group, _ in plan.devices)
+    return sum(number * prices[group] for group, number in plan.devices) if known else 0.0
 
 
 def _runs_on(names: Sequence[str]) -> str:
@@ -220,19 +226,23 @@ def where_time_goes(prediction: Prediction) -> list[str]:
 
 def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
     """Return the best of what was not chosen, and why."""
-    shown = outcome.alternatives[:RUNNERS_UP]
-    if not shown:
+    head, rows = runner_up_rows(outcome)
+    if not rows:
         return []
+    return [
+        "",
+        RUNNERS_UP_TITLE,
+        *table(head, wrapped_rows(head, rows, width, indent=2), right=",".join(head[:-1]), indent=2),
+    ]
+
+
+def runner_up_rows(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
+    """Return the titles of the columns and the cells of each runner-up, in the order of `Outcome.alternatives`."""
+    shown = outcome.alternatives[:RUNNERS_UP]
     cut = list(dict.fromkeys(axis for one in shown for axis in axes(one.plan)))
     chunked = any(plan.virtual_stages > 1 for plan in (outcome.plan, *(one.plan for one in shown)))
     head = ["pp", "vpp", "dp", *cut, "mbs", "ZeRO", "step", "slower", "lost because"]
-    rows = [_runner_up(one, outcome.prediction.step_time, cut, chunked=chunked) for one in shown]
-    rows = wrapped_rows(head, rows, width, indent=2)
-    return [
-        "",
-        "runners-up (the best that the search met of each kind, not each the best there is)",
-        *table(head, rows, right=",".join(head[:-1]), indent=2),
-    ]
+    return head, [_runner_up(one, outcome.prediction.step_time, cut, chunked=chunked) for one in shown]
 
 
 def _runner_up(one: Alternative, best: float, cut: Sequence[str], *, chunked: bool) -> list[str]:

@@ -68,12 +68,34 @@ def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int
     lines: list[str] = []
     for kind, (pipeline, found) in enumerate(_kinds(plan, prediction)):
         if plan.other_pipelines:
-            lines += [*([""] if kind else []), f"pipelines {kind}: {_replicas(pipeline)}"]
+            lines += [*([""] if kind else []), f"pipelines {kind}: {replicas_text(pipeline)}"]
         lines += _run_table(pipeline, found, cluster, axes(plan), width, split=has_splits(plan))
     return lines
 
 
-def _replicas(plan: Plan) -> str:
+def stage_rows(
+    plan: Plan, prediction: Prediction, cluster: Cluster
+) -> list[tuple[str, list[str], list[tuple[Run, list[str]]]]]:
+    """Return the same as cells: (title, titles of the columns, rows) of each kind of pipeline, memory left out."""
+    cut_by, split = axes(plan), has_splits(plan)
+    head = _head(cut_by, split=split)[:-1]
+    return [
+        (
+            f"pipelines {kind}: {replicas_text(pipeline)}" if plan.other_pipelines else "",
+            head,
+            [(run, _cells(run, pipeline, cluster, cut_by, split=split)) for run in found],
+        )
+        for kind, (pipeline, found) in enumerate(_kinds(plan, prediction))
+    ]
+
+
+def _head(cut_by: Sequence[str], *, split: bool) -> list[str]:
+    """Return the titles of the columns."""
+    shown = [*cut_by, *(["split"] if split else [])]
+    return ["stage", "group", "nodes", "devices", "layers", "each", *shown, "recompute", "fwd+bwd ms", "memory GiB"]
+
+
+def replicas_text(plan: Plan) -> str:
     """Return how many replicas of a kind there are, and what each works on."""
     each = f"{plural(plan.num_microbatches, 'micro-batch').removesuffix('s')}{'es' * (plan.num_microbatches > 1)}"
     short = f" ({plural(plan.short_replicas, 'replica')} on one less)" if plan.short_replicas else ""
@@ -85,7 +107,7 @@ def _run_table(
     plan: Plan, found: Sequence[Run], cluster: Cluster, cut_by: Sequence[str], width: int, *, split: bool
 ) -> list[str]:
     shown = [*cut_by, *(["split"] if split else [])]
-    head = ["stage", "group", "nodes", "devices", "layers", "each", *shown, "recompute", "fwd+bwd ms", "memory GiB"]
+    head = _head(cut_by, split=split)
     flush = ",".join(["nodes", "devices", "each", *shown, "fwd+bwd ms"])
     rows = [[*_cells(run, plan, cluster, cut_by, split=split), _memory(run, 0)] for run in found[:ROWS]]
     room = width - max(map(len, table(head, rows, right=flush))) - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 from planner.report.layout import EMPTY, FULL, WIDTH
@@ -33,12 +34,16 @@ def page_width() -> int:
     return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
-def write(text: str, stream: TextIO | None = None) -> None:
-    """Write a text to `stream`, by default standard output."""
+Spans = Sequence[tuple[int, int, str]]
+"""(first character, the one after the last, style)."""
+
+
+def write(text: str, stream: TextIO | None = None, spans: Spans = ()) -> None:
+    """Write a text to `stream`, by default standard output; on a terminal `spans` of it have their own colours."""
     out = sys.stdout if stream is None else stream
     text = readable(text, getattr(out, "encoding", None) or "utf-8")
     if coloured(out):
-        _write_coloured(text, out)
+        _write_coloured(text, out, spans)
     else:
         out.write(text)
     out.flush()
@@ -58,11 +63,13 @@ def readable(text: str, encoding: str) -> str:
     return text
 
 
-def _write_coloured(text: str, out: TextIO) -> None:
+def _write_coloured(text: str, out: TextIO, spans: Spans) -> None:
     from rich.console import Console
     from rich.text import Text
 
     styled = Text(text, end="")
     for pattern, style in _STYLES:
         styled.highlight_regex(pattern, style)
+    for start, end, style in spans:
+        styled.stylize(style, start, end)
     Console(file=out, highlight=False, width=WIDTH).print(styled, soft_wrap=True)

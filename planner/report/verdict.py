@@ -9,7 +9,7 @@ from planner.domain.configuration import Finding
 from planner.domain.prediction import Outcome, Prediction
 from planner.errors import Problem, Repair
 from planner.report.difference import Side, decided, in_words
-from planner.report.figures import percent, seconds
+from planner.report.figures import gib, percent, seconds, words
 from planner.report.layout import WIDTH, joined
 from planner.report.plan import decision, speed
 from planner.report.pressure import warning_lines
@@ -17,11 +17,15 @@ from planner.report.problems import check_text, repair_lines
 from planner.report.to_json import prediction_record, problem_records, repair_records, warning_records
 from planner.specs.plan import PlanFile, plan_record
 
+ALIKE = 0.9
+"""[-] of the fullest stage's share of memory from which on another is as full."""
+
 
 def verdict_text(
     source: str,
     problems: Sequence[Problem],
     warnings: Sequence[Problem],
+    remarks: Sequence[Problem],
     notes: Sequence[str],
     file: PlanFile | None,
     prediction: Prediction | None,
@@ -34,10 +38,30 @@ def verdict_text(
     more: list[str] = []
     if file and prediction:
         summary.append(speed(prediction))
+        summary += [memory(prediction)] if prediction.fits else []
         summary += [against_best(file, prediction, best)] if best else []
         more += warning_lines(prediction, width - 2)
     more += repair_lines(repairs, width - 2) if repairs else []
-    return check_text(source, problems, notes, summary, width, warnings=warnings, more=more)
+    said = [*(f"{one}{f' [{one.code}]' * bool(one.code)}" for one in remarks), *notes]
+    return check_text(source, problems, said, summary, width, warnings=warnings, more=more)
+
+
+def memory(prediction: Prediction) -> str:
+    """Return how full the fullest device is and by what, and the emptiest stage where it is another story."""
+    stages = prediction.stages
+    fullest = max(range(len(stages)), key=lambda index: stages[index].pressure)
+    emptiest = min(range(len(stages)), key=lambda index: stages[index].pressure)
+    full, empty = stages[fullest], stages[emptiest]
+    part, size = max(full.memory, key=lambda held: held[1])
+    text = f"memory {gib(full.peak_memory)} of {gib(full.device_memory)} GiB"
+    text += f" on stage {fullest}" if len(stages) > 1 else ""
+    text += f", {gib(size)} of them {words(part)}"
+    if empty.pressure > full.pressure * ALIKE:
+        return text
+    text += f"; {gib(empty.peak_memory)} on stage {emptiest}"
+    if full.in_flight > empty.in_flight:
+        text += f" (micro-batches in flight: {full.in_flight:g} and {empty.in_flight:g})"
+    return text
 
 
 def against_best(file: PlanFile, prediction: Prediction, best: Outcome) -> str:

@@ -1,113 +1,209 @@
-"""Event replay of any schedule, from the passes of its ranks: each runs when its rank is free and its input is there.
+"""The passes and transfers of one step, each with its beginning and end: what `replay` counts, kept to be looked at.
 
-A pass is looked at once when it runs and at most once when its rank has to wait for it, so that the replay takes as
-long as there are passes, whatever waits for what.
+An order of passes is all that a schedule has to give: forward (F), backward (B), or its halves where they run apart,
+the gradient of the input (I), which the stage before waits for, and that of the weights (W), which nobody does.
 """
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from planner.schedules import Pass, Schedule, peak_in_flight
-from planner.simulate.board import Board, StageTimes
-from planner.simulate.replay import Replay
+from planner.schedules import BACKWARD, FORWARD, WEIGHT, Schedule, operations
+from planner.units import Seconds
 
-SETTLED = 4
-"""Micro-batches of each rank after which a pipeline that never drains repeats itself."""
+COMPUTE, P2P, DP = "compute", "p2p", "dp"
+"""Lanes of a stage, beside one of each axis that exchanges inside its passes."""
+ACTIVATIONS, GRADIENTS = "activations", "gradients"
+"""What a transfer carries."""
 
 
-def replay_orders(
-    schedule: Schedule,
-    times: Mapping[tuple[int, int], StageTimes],
-    links: Mapping[tuple[int, int], float],
-    sync: Sequence[float],
-    num_microbatches: int,
-) -> Replay:
-    """Run one step of `schedule` pass by pass and return what was observed.
+class Pass(NamedTuple):
+    """A pass of a stage; all are counted from 0."""
 
-    A rank runs its passes in order, one at a time. A transfer starts when the sender's pass has ended and the link is
-    free; from each rank to each other one there is a link of its own, and transfers leave the compute lanes alone.
-    Where a stage and the next lie on the same rank, nothing is sent.
+    kind: str
+    """``F``, ``B``, ``I`` or ``W``."""
+    micro_batch: int
+    chunk: int
+    """Of those that the stage holds; with two directions those of the second come after those of the first."""
+    paired: bool = False
+    """Whether it runs at once with the next one of the stage: both wait for both inputs, and end together."""
 
-    Args:
-        schedule: gives placement and order of the passes.
-        times: of every (direction, virtual stage).
-        links: [s] of one transfer, by (sender, receiver).
-        sync: [s] that each rank needs after its last pass; ignored where the schedule exchanges eagerly.
-        num_microbatches: of one step, all directions together.
+
+class Event(NamedTuple):
+    """What one lane of a stage does for a while."""
+
+    stage: int
+    lane: str
+    name: str
+    """The kind of a pass, what a transfer carries, or what is waited for."""
+    start: float
+    """[s] from the beginning of the step."""
+    end: float
+    """[s]"""
+    micro_batch: int = -1
+    """-1 where it is of no single one."""
+    chunk: int = -1
+    other: int = -1
+    """The stage that a transfer goes to."""
+    other_chunk: int = -1
+    """The chunk there."""
+
+
+Place = tuple[int, int]
+"""(stage, chunk)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What the stages of a pipeline run in one step, and how a micro-batch goes through them."""
+
+    orders: tuple[tuple[Pass, ...], ...]
+    """The passes of each stage."""
+    route: tuple[Place, ...]
+    """Where a micro-batch goes forward, from the first layers to the last."""
+    other_route: tuple[Place, ...] = ()
+    """Where those go that come in at the other end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Durations:
+    """How long everything takes [s]."""
+
+    passes: Mapping[tuple[str, int, int], Seconds]
+    """(kind, stage, chunk) -> one pass."""
+    ahead: Sequence[Seconds]
+    """Transfers of activations between each place of the route and the next."""
+    back: Sequence[Seconds]
+    """Transfers of gradients, at the same joints."""
+    links: Mapping[tuple[int, int], Seconds] | None = None
+    """Transfers by sender and receiver, where whatever one sends to the other shares a link; None: by joints."""
+    blocking: bool = False
+    """Whether a stage does nothing else until what it sends has arrived."""
+
+
+def course(schedule: Schedule, num_stages: int, num_microbatches: int) -> Course:
+    """Return what a schedule makes the stages run: from letters, micro-batches pass each chunk in order."""
+    if schedule.orders is not None:
+        return _listed(schedule, num_stages, num_microbatches)
+    orders = tuple(_order(schedule, stage, num_stages, num_microbatches) for stage in range(num_stages))
+    route = tuple((stage, chunk) for chunk in range(schedule.virtual_stages) for stage in range(num_stages))
+    return Course(orders=orders, route=route)
+
+
+def _listed(schedule: Schedule, num_stages: int, num_microbatches: int) -> Course:
+    """Return the course of a schedule that is given by its passes."""
+    places = [{held: chunk for chunk, held in enumerate(hosted)} for hosted in schedule.hosted(num_stages)]
+    orders = tuple(
+        tuple(Pass(one.kind, one.microbatch, place[one.direction, one.stage], one.paired) for one in passes)
+        for place, passes in zip(places, schedule.passes(num_stages, num_microbatches), strict=True)
+    )
+    routes = [
+        tuple(
+            (rank := schedule.rank(number, direction, num_stages), places[rank][direction, number])
+            for number in range(num_stages * schedule.virtual_stages)
+        )
+        for direction in range(schedule.directions)
+    ]
+    return Course(orders=orders, route=routes[0], other_route=routes[1] if len(routes) > 1 else ())
+
+
+def _order(schedule: Schedule, stage: int, num_stages: int, num_microbatches: int) -> tuple[Pass, ...]:
+    met: Counter[tuple[str, int]] = Counter()
+    found = []
+    for kind, number in operations(schedule.order(stage, num_stages, num_microbatches)):
+        chunk = schedule.chunk(number, num_stages)
+        chunk = chunk if kind == FORWARD else schedule.virtual_stages - 1 - chunk
+        found.append(Pass(kind, met[kind, chunk], chunk))
+        met[kind, chunk] += 1
+    return tuple(found)
+
+
+def run(what: Course, takes: Durations) -> list[Event]:
+    """Return the passes and transfers of one step, pass by pass in the order in which they could run.
+
+    As in `replay`: a stage runs its passes in order, one at a time, each when its input has arrived; a transfer starts
+    when its pass has ended and the link is free, and each direction of each joint is a link of its own.
 
     Raises:
-        AssertionError: the schedule's order can never be finished.
+        AssertionError: the orders can never be finished.
 
     """
-    if not schedule.flushes:
-        return _unbroken(schedule, times, links, sync, num_microbatches)
-    num_stages = len(sync)
-    orders = schedule.passes(num_stages, num_microbatches)
-    board = Board(schedule, times, links, num_stages, num_microbatches)
-    board.run(orders)
-    start, finish = board.start, board.free
-    exposed = [*sync]
-    if schedule.eager_sync:
-        exposed = [
-            _last_exchange(finish[rank], sorted((board.ended(one), times[one].sync) for one in hosted))
-            for rank, hosted in enumerate(schedule.hosted(num_stages))
-        ]
-    ends = [last + exchange for last, exchange in zip(finish, exposed, strict=True)]
-    begun = start if schedule.joins_steps else [0.0] * num_stages
-    return Replay(
-        step_time=max(end - first for end, first in zip(ends, begun, strict=True)),
-        start=tuple(start),
-        finish=tuple(finish),
-        busy=tuple(_busy(passes, times) for passes in orders),
-        peak_in_flight=tuple(peak_in_flight("".join([run.kind for run in passes])) for passes in orders),
-        exposed_sync=tuple(exposed),
-        joins_steps=schedule.joins_steps,
-    )
+    return _Running(what, takes).run()
 
 
-def _unbroken(
-    schedule: Schedule,
-    times: Mapping[tuple[int, int], StageTimes],
-    links: Mapping[tuple[int, int], float],
-    sync: Sequence[float],
-    num_microbatches: int,
-) -> Replay:
-    """Return what a step adds to many steps that run into one another, each rank waiting for its own exchange alone."""
-    num_stages = len(sync)
-    before = num_microbatches * -(-SETTLED * num_stages // num_microbatches)
-    ends = []
-    for number in (before, before + num_microbatches):
-        board = Board(schedule, times, links, num_stages, number)
-        board.run(schedule.passes(num_stages, number))
-        ends.append(max(board.free))
-    orders = schedule.passes(num_stages, num_microbatches)
-    busy = tuple(_busy(passes, times) for passes in orders)
-    pace = ends[1] - ends[0]
-    step = max(pace, *(worked + exchange for worked, exchange in zip(busy, sync, strict=True)))
-    return Replay(
-        step_time=step,
-        start=(0.0,) * num_stages,
-        finish=(pace,) * num_stages,
-        busy=busy,
-        peak_in_flight=tuple(peak_in_flight("".join([run.kind for run in passes])) for passes in orders),
-        exposed_sync=(step - pace,) * num_stages,
-        joins_steps=True,
-    )
+@dataclass(slots=True)
+class _Running:
+    """A pipeline at work."""
+
+    what: Course
+    takes: Durations
+    events: list[Event] = field(default_factory=list)
+    arrived: dict[tuple[str, int, int], float] = field(default_factory=dict)
+    """(``F`` or ``B``, micro-batch, place of the route) -> [s] when its input is there."""
+    links: dict[tuple[str, int, int], float] = field(default_factory=dict)
+    """(kind, sender, receiver) -> [s] when the link is free."""
+
+    def run(self) -> list[Event]:
+        orders = self.what.orders
+        routes = (self.what.route, self.what.other_route)
+        at = {place: (index, route) for route in routes for index, place in enumerate(route)}
+        free, done = [0.0] * len(orders), [0] * len(orders)
+        woken = deque(range(len(orders)))
+        while woken:
+            stage = woken.popleft()
+            while done[stage] < len(orders[stage]):
+                first = done[stage]
+                together = orders[stage][first : first + 1 + orders[stage][first].paired]
+                ready = [self._ready(one, *at[stage, one.chunk]) for one in together]
+                if None in ready:
+                    break
+                end = max(free[stage], *(time for time in ready if time is not None))
+                for one in together:
+                    start, end = end, end + self.takes.passes[one.kind, stage, one.chunk]
+                    self.events.append(Event(stage, COMPUTE, one.kind, start, end, one.micro_batch, one.chunk))
+                for one in together:
+                    free[stage], receiver = self._send(one, stage, *at[stage, one.chunk], end)
+                    if receiver >= 0:
+                        woken.append(receiver)
+                done[stage] += len(together)
+        stuck = [f"stage {stage}" for stage, order in enumerate(orders) if done[stage] < len(order)]
+        assert not stuck, f"the passes of {', '.join(stuck)} wait for inputs that never come"
+        return self.events
+
+    def _ready(self, one: Pass, place: int, route: Sequence[Place]) -> float | None:
+        """Return when the input of a pass is there; None if nobody has sent it yet."""
+        first = 0 if one.kind == FORWARD else len(route) - 1
+        if one.kind == WEIGHT or place == first:
+            return 0.0  # its own lane alone makes it wait
+        return self.arrived.get((_way(one.kind), one.micro_batch, place))
+
+    def _send(self, one: Pass, stage: int, place: int, route: Sequence[Place], end: float) -> tuple[float, int]:
+        """Hand the result of a pass on; return when the lane is free, and who may have waited."""
+        way = _way(one.kind)
+        following = place + 1 if way == FORWARD else place - 1
+        if one.kind == WEIGHT or not 0 <= following < len(route):
+            return end, -1
+        receiver, chunk = route[following]
+        hop, link = self._hop(way, stage, receiver, min(place, following))
+        begin = end if self.takes.blocking else max(end, self.links.get(link, 0.0))
+        arrival = end if receiver == stage else begin + hop
+        if arrival > begin:
+            carried = ACTIVATIONS if way == FORWARD else GRADIENTS
+            self.events.append(Event(stage, P2P, carried, begin, arrival, one.micro_batch, one.chunk, receiver, chunk))
+        self.links[link] = arrival
+        self.arrived[way, one.micro_batch, following] = arrival
+        return arrival if self.takes.blocking else end, receiver
+
+    def _hop(self, way: str, stage: int, receiver: int, joint: int) -> tuple[Seconds, tuple[str, int, int]]:
+        """Return how long a transfer takes, and which link it takes."""
+        if self.takes.links is None:
+            return (self.takes.ahead if way == FORWARD else self.takes.back)[joint], (way, stage, receiver)
+        return self.takes.links.get((stage, receiver), 0.0), ("", stage, receiver)
 
 
-def _last_exchange(finish: float, exchanges: Sequence[tuple[float, float]]) -> float:
-    """Return the seconds of exchanges after a rank's last pass, each begun when its stage was done, one at a time."""
-    end = 0.0
-    for done, exchange in exchanges:
-        end = max(end, done) + exchange
-    return max(0.0, end - finish)
-
-
-def _busy(passes: Sequence[Pass], times: Mapping[tuple[int, int], StageTimes]) -> float:
-    """Return the seconds that a rank spends on its passes."""
-    counts: dict[tuple[str, int, int], int] = {}
-    for kind, _, stage, direction, _ in passes:
-        key = (kind, stage, direction)
-        counts[key] = counts.get(key, 0) + 1
-    return sum(number * times[direction, stage].of(kind) for (kind, stage, direction), number in counts.items())
+def _way(kind: str) -> str:
+    """Return the direction in which the result of a pass goes."""
+    return FORWARD if kind == FORWARD else BACKWARD

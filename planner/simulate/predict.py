@@ -12,7 +12,7 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction, StagePrediction
 from planner.schedules import schedule_of
 from planner.simulate.board import StageTimes
-from planner.simulate.events import replay_orders
+from planner.simulate.orders import replay_orders
 from planner.simulate.replay import Replay, replay
 
 

@@ -77,8 +77,8 @@ def _nearest_file(source: str) -> str:
     return f"; did you mean {path.parent / near[0]}?" if near else "; check the path, or write `-` for standard input"
 
 
-def write_whole(path: str, text: str) -> None:
-    """Write `text` to `path` so that either all of it stands there afterwards or nothing has changed.
+def write_whole(path: str, text: str | bytes) -> None:
+    """Write text (as UTF-8) or bytes to `path`: all of it stands there afterwards, or nothing has changed.
 
     Raises:
         SpecError: the file cannot be written.
@@ -87,9 +87,9 @@ def write_whole(path: str, text: str) -> None:
     try:
         target = Path(path).resolve()
         if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(_bytes(text))
             return
-        _replace(target, text)
+        _replace(target, _bytes(text))
     except IsADirectoryError:
         raise SpecError.of(path, "is a folder; name a file in it") from None
     except (FileNotFoundError, NotADirectoryError):
@@ -99,7 +99,11 @@ def write_whole(path: str, text: str) -> None:
         raise SpecError.of(path, f"cannot be written ({reason}); choose another path") from None
 
 
-def _replace(target: Path, text: str) -> None:
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _replace(target: Path, data: bytes) -> None:
     """Write beside `target`, then rename, and leave nothing behind on failure."""
     if target.is_dir():
         raise IsADirectoryError
@@ -109,8 +113,8 @@ def _replace(target: Path, text: str) -> None:
 
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         Path(name).replace(target)
     except BaseException:

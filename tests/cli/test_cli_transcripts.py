@@ -63,6 +63,11 @@ COMMANDS = {
     "wrong-context": (
         f"{PLANNER} predict 2x8:h100-sxm-80gb model_specs/llama-3-8b.json --layout tp=2,cp=8,cp_comm_type=a2a,seq=32768"
     ),
+    "timeline": f"{LAB} | {PLANNER} timeline -",
+    "timeline-chunks": (
+        f"{PLANNER} plan 1x4:h100-sxm-80gb+1x4:a100-sxm-80gb model_specs/llama-3-8b.json --no-references"
+        f" --global-batch 8 -c 'pp = 4' -c 'vpp = 2' -o - | {PLANNER} timeline - --format text"
+    ),
     "export-rank-table": f"{LAB} | {PLANNER} export - --to rank-table",
     "export-hostfile": f"{LAB} | {PLANNER} export - --to hostfile",
     "wrong-target": f"{PLANNER} export plan.yaml --to rank-tabel",

@@ -206,7 +206,10 @@ EXAMPLES = {
         "--delay-wgrad-compute",
         f"{EXPERTS} --delay-wgrad-compute --overlap-moe-expert-parallel-comm --expert-model-parallel-size 2",
     ),
-    "MG515": ("--moe-router-padding-for-fp8", "--moe-router-padding-for-fp8 --fp8-format hybrid"),
+    "MG515": (
+        "--moe-router-padding-for-fp8",
+        "--moe-router-padding-for-fp8 --fp8-format hybrid --moe-token-dispatcher-type alltoall",
+    ),
     "MG516": ("--mtp-num-layers 1", "--mtp-num-layers 1 --position-embedding-type rope"),
     "MG601": ("!--use-distributed-optimizer", ""),
     "MG602": (
@@ -259,6 +262,10 @@ EXAMPLES = {
         f"{PIPE} 4 --recompute-granularity full --recompute-method block --recompute-num-layers 7",
         f"{PIPE} 4 --recompute-granularity full --recompute-method block --recompute-num-layers 6",
     ),
+    "MG653": (
+        "--recompute-granularity selective --recompute-modules moe",
+        f"--recompute-granularity selective --recompute-modules moe {EXPERTS}",
+    ),
     "MG648": (f"--distribute-saved-activations {FULL}", f"--distribute-saved-activations {FULL} {TENSOR} !{SP}"),
     "MG649": (f"--cpu-offloading-num-layers 4 {PIPE} 2", "--cpu-offloading-num-layers 4"),
     "MG650": (
@@ -304,6 +311,19 @@ EXAMPLES = {
         "--hybrid-context-parallel",
         "--hybrid-context-parallel --calculate-per-token-loss",
     ),
+    "MG718": (
+        "--cuda-graph-impl local --recompute-granularity selective --recompute-modules mlp --hidden-dropout 0.1",
+        "--cuda-graph-impl local --recompute-granularity selective --recompute-modules mlp --hidden-dropout 0",
+    ),
+    "MG719": (
+        "--fine-grained-activation-offloading --offload-modules core_attn",
+        "--fine-grained-activation-offloading --offload-modules core_attn NVTE_CPU_OFFLOAD_V1=1",
+    ),
+    "MG720": (
+        "--transformer-impl local --seq-length 4096 --max-position-embeddings 4096",
+        "--transformer-impl local --seq-length 1024",
+    ),
+    "MG721": ("--attention-backend local", "--attention-backend local --spec local"),
     "MG717": (
         "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
         "--cross-entropy-loss-fusion --cross-entropy-fusion-impl native",
@@ -325,7 +345,7 @@ def merged(base: str, changes: str) -> tuple[list[str], dict[str, str]]:
         elif word.startswith("--"):
             last = word
             flags[word] = []
-        elif re.match(r"[A-Z_]+=", word):
+        elif re.match(r"[A-Z0-9_]+=", word):
             name, _, value = word.partition("=")
             variables[name] = value
         else:

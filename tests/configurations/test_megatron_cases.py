@@ -132,6 +132,14 @@ CASES = (
         codes=(),
     ),
     Case(
+        source="NVIDIA/Megatron-LM, parallel_state.py: pipelines of whole replicas, dense, with context ranks",
+        flags="--num-layers 32 --pipeline-model-parallel-size 2 --context-parallel-size 2 --use-tp-pp-dp-mapping"
+        " --micro-batch-size 1 --global-batch-size 64",
+        ranks=16,
+        codes=("MG107",),
+        says="leave it out, or write --expert-tensor-parallel-size 2, which a dense model has no other use for",
+    ),
+    Case(
         source="NVIDIA/Megatron-LM issue 1587: experts, tensor ranks, no sequence parallelism",
         flags=f"{QWEN3_MOE} --tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 8",
         ranks=8,

@@ -154,7 +154,7 @@ def test_ranks_of_slurm() -> None:
         ("--align-param-gather", ERROR, "only --no-align-param-gather is a flag"),
         ("--my-own-thing 2", WARNING, "is no flag of Megatron-LM 0.19; if it is not one of your fork"),
         ("--use-custom-fsdp", WARNING, "is a flag of older versions; write --use-megatron-fsdp"),
-        ("--out-seq-length 7", WARNING, "did you mean --seq-length?"),
+        ("--out-seq-length 7", ERROR, "did you mean --seq-length?"),
     ],
 )
 def test_unknown_flags(written: str, severity: str, message: str) -> None:

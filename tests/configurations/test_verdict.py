@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,14 +21,9 @@ CLUSTER = ("--cluster", "2x8:a100-sxm-40gb")
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Return a function that runs the command line where the only kind of configuration is the stub."""
-    for module in (
-        "planner.configurations",
-        "planner.pipeline.verdict",
-        "planner.pipeline.given",
-        "planner.pipeline.rules",
-    ):
-        __import__(module)
-        monkeypatch.setattr(f"{module}.FORMS", (STUB,))
+    names = ("configurations", "pipeline.verdict", "pipeline.given", "pipeline.rules")
+    for module in [importlib.import_module(f"planner.{name}") for name in names]:  # all, before the first is changed
+        monkeypatch.setattr(module, "FORMS", (STUB,))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
@@ -216,3 +212,36 @@ def test_replicas_fill_the_cluster_where_no_number_of_ranks_is_written() -> None
     assert seven.stdout.count("it does not say how many ranks there are; all 7 devices of") == 1
     eight = CliRunner().invoke(app, ["check", "-", "--cluster", "1x8:a100-sxm-80gb", "--no-search"], input=text)
     assert eight.exit_code == 0
+
+
+def test_strict_fails_on_warnings_and_on_what_is_not_predicted(run: Run) -> None:
+    """A gate in CI does not pass in silence what it could not judge."""
+    Path("warned").write_text("stub\nworld=16\nbatsh=16\n", encoding="utf-8")
+    assert [run("check", name, "--strict").exit_code for name in ("good", "warned", "bad")] == [0, 1, 1]
+    assert run("check", "experts", *CLUSTER).exit_code == 0
+    assert run("check", "experts", *CLUSTER, "--strict").exit_code == 1
+
+
+def test_strangers_may_be_passed_over(run: Run) -> None:
+    """A hook that gets every script of a repository says so of those that start no training."""
+    Path("run.sh").write_text("echo hello\n", encoding="utf-8")
+    done = run("check", "run.sh", "good", "--skip-unknown")
+    assert done.exit_code == 0
+    assert "note: run.sh is of no known kind, and was passed over" in done.stderr
+    assert run("check", "run.sh", "--skip-unknown").exit_code == 0
+    assert run("check", "nowhere.sh", "--skip-unknown").exit_code == 2
+
+
+def test_sizes_that_a_past_job_does_not_say_are_those_of_the_new_one(run: Run) -> None:
+    """So that both columns of the difference are about the same step."""
+    Path("sizeless").write_text("stub\nworld=16\ntp=2\n", encoding="utf-8")
+    words = ("plan", "--like", "sizeless", *CLUSTER, "--global-batch", "64", "--format", "json")
+    names = {one["name"] for one in json.loads(run(*words).stdout)["difference"]["decision"]}
+    assert "global batch" not in names
+
+
+def test_two_clusters_are_one_too_many(run: Run) -> None:
+    """Neither is dropped without a word."""
+    done = run("plan", "1x8:h100-sxm-80gb", "--like", "good", *CLUSTER)
+    assert done.exit_code == 2
+    assert "keep one" in done.stderr

@@ -68,8 +68,11 @@ def test_a_script_starts_a_machine_by_its_number() -> None:
     assert part.text == (
         "#!/bin/sh\n"
         "# Run on every machine with its number: 0 chips-0, 1 chips-1.\n"
-        'exec accelerate launch --config_file accelerate.yaml --machine_rank "${1:?number of this machine}" \\\n'
-        "    train.py --per_device_train_batch_size 2 --gradient_accumulation_steps 4\n"
+        "# What follows the number goes to train.py, which stands for your own script.\n"
+        "machine=${1:?number of this machine}\n"
+        "shift\n"
+        'exec accelerate launch --config_file accelerate.yaml --machine_rank "$machine" \\\n'
+        '    train.py --per_device_train_batch_size 2 --gradient_accumulation_steps 4 "$@"\n'
     )
 
 

@@ -384,5 +384,10 @@ def test_pipelines_that_share_nodes_are_counted_first() -> None:
     )
     mixed = Plan(stages=stages, schedule="1f1b", num_replicas=2, micro_batch=1, num_microbatches=4, zero_stage=1)
     file = replace(plan_file(mixed, builders.model(4)), cluster=lab)
-    assert "--use-tp-pp-dp-mapping" in lines(file)
+    assert {"--use-tp-pp-dp-mapping", "--expert-tensor-parallel-size 2"} < set(lines(file))
+    context = Strategy(degrees=(("cp", 2),))
+    ring = replace(mixed, stages=tuple(replace(stage, strategy=context) for stage in stages))
+    found = lines(replace(file, plan=ring))
+    # Context ranks count as tensor ranks of experts, of which there must be as many replicas as of everything else.
+    assert {"--use-tp-pp-dp-mapping", "--tensor-model-parallel-size 1", "--expert-tensor-parallel-size 2"} < set(found)
     assert "--use-tp-pp-dp-mapping" not in lines(plan_file(plan((2,), (2,), degrees=(("tp", 2),))))

@@ -21,6 +21,8 @@ from planner.placement.blocks import on_groups, spans
 from planner.placement.weight import Scale
 from planner.specs.catalog import framework
 from planner.specs.cluster import read_cluster
+from planner.specs.job import read_job
+from planner.specs.model import read_model
 
 MODEL = builders.model(8)
 JOB = builders.job(64)
@@ -312,4 +314,37 @@ def test_renaming_groups_changes_only_names() -> None:
     assert [rank.device_index for rank in old.ranks] == [rank.device_index for rank in new.ranks]
     assert [rank.node.replace("a-", "zebra-").replace("b-", "apple-") for rank in old.ranks] == [
         rank.node for rank in new.ranks
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS)
+def test_what_launchers_can_count_goes_first(seed: int) -> None:
+    """Where all replicas of a stage side by side can be counted node by node, what is chosen can be, too."""
+    drawn = drawn_problem(seed)
+    assume(drawn is not None)
+    assert drawn is not None
+    found, plan_ = drawn
+    usual = place(plan_, found.cluster, found.model, found.job, together=True)
+    assume(all(node.is_run for node in slots(usual.ranks)))
+    chosen = place(plan_, found.cluster, found.model, found.job)
+    assert all(node.is_run for node in slots(chosen.ranks))
+    assert chosen.weight <= usual.weight
+
+
+def test_a_pipeline_over_two_kinds_of_nodes_is_launchable() -> None:
+    """Taking turns on the first two nodes would weigh less, and no launcher could count that: 0-3, 8-11, ..."""
+    cluster = read_cluster("2x8:a100-sxm-80gb+1x8:h100-sxm-80gb")
+    model = read_model(str(transcripts.ROOT / "model_specs" / "llama-3-8b.json"))
+    job, _ = read_job(None, {"global_batch": 1024}, model, cluster)
+    runs = zip(("a100-sxm-80gb", "a100-sxm-80gb", "h100-sxm-80gb"), ((0, 7), (8, 14), (15, 31)), strict=True)
+    stages = tuple(
+        Stage(group=group, first_layer=first, last_layer=last, strategy=Strategy()) for group, (first, last) in runs
+    )
+    three = Plan(stages=stages, schedule="1f1b", num_replicas=8, micro_batch=2, num_microbatches=64, zero_stage=1)
+    found = place(three, cluster, model, job)
+    assert [(node.node, node.is_run) for node in slots(found.ranks)] == [
+        ("a100-sxm-80gb-0", True),
+        ("a100-sxm-80gb-1", True),
+        ("h100-sxm-80gb-0", True),
     ]

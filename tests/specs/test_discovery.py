@@ -75,13 +75,13 @@ MACHINES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
                     {"name": "socket", "devices": 4, "link": "pcie4"},
                 ],
             },
-            {"network": "ib-hdr100"},
+            {"network": "ib-hdr100", "rails": 4},
         ),
     ),
     "no peer access": (
         ("nvidia_topo_4090.txt",),
         {"device": "RTX 4090"},
-        group("rtx4090-24gb", 1, 8, {"link": "pcie4-no-p2p"}, {"network": "ethernet-10"}),
+        group("rtx4090-24gb", 1, 8, {"link": "pcie4-no-p2p"}, {"network": "ethernet-10", "rails": 2}),
     ),
     "two cards": (
         ("nvidia_topo_2x5090.txt",),
@@ -91,7 +91,7 @@ MACHINES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
     "a ring through a mesh": (
         ("nvidia_topo_dgx1.txt",),
         {"device": "V100"},
-        group("v100-sxm-16gb", 1, 8, {"link": "nvlink2"}, {"network": "ib-edr"}),
+        group("v100-sxm-16gb", 1, 8, {"link": "nvlink2"}, {"network": "ib-edr", "rails": 4}),
     ),
     "pairs of no neighbours": (
         ("nvidia_topo_a6000_crossed.txt", "nvidia_query_bare.csv"),
@@ -395,6 +395,11 @@ def test_kubernetes_groups_and_zones() -> None:
         ),
         (
             H100,
+            {"device": "mi300x"},
+            "--device: is mi300x-192gb, and the dumps name all devices: h100-sxm-80gb; leave the option out",
+        ),
+        (
+            H100[:1],
             {"device": "mi300x"},
             "--device: mi300x-192gb is of amd, and the dump of nvidia; name what the machine has",
         ),

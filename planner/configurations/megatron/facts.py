@@ -80,9 +80,16 @@ class Facts:
         return value if isinstance(value, int) else 0
 
     @property
+    def width(self) -> int:
+        """Ranks of one replica, 0 if that is not told; parts of weights beyond the tensor degree are ranks, too."""
+        parts = self.count("tensor_parallel_num_weight_shards") or 0
+        tensor = parts if self.tp and parts % self.tp == 0 and parts > self.tp else self.tp
+        return tensor * self.pp * self.cp
+
+    @property
     def dp(self) -> int:
         """Replicas, 0 if the ranks are not told or do not divide."""
-        width = self.tp * self.pp * self.cp
+        width = self.width
         return self.world // width if width and self.world and self.world % width == 0 else 0
 
     @property
@@ -203,6 +210,13 @@ class Facts:
         if self.on("use_megatron_fsdp"):
             return "megatron"
         return "torch" if self.on("use_torch_fsdp2") else ""
+
+    @property
+    def unfused(self) -> str:
+        """The key that asks for attention that keeps its scores; empty if none does."""
+        if self.value("transformer_impl") == "local":
+            return "transformer_impl"
+        return "attention_backend" if self.value("attention_backend") in {"unfused", "local"} else ""
 
     @property
     def experts(self) -> int:

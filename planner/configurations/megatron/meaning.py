@@ -152,5 +152,7 @@ def _assumed(facts: Facts) -> Iterator[str]:
         yield "ranks are counted tp-cp-pp-dp (--use-tp-pp-dp-mapping); the planner places them itself"
     if str(facts.value("optimizer")) not in {"adam", "None"}:
         yield f"the optimizer {facts.value('optimizer')} is priced as Adam; give an optimizer recipe in the job"
+    if facts.unfused:
+        yield "attention is predicted as a fused kernel runs it: the scores that it keeps here are not in the memory"
     if facts.on("sequence_parallel") and facts.tp == 1:
         yield "--sequence-parallel does nothing with a tensor degree of 1"

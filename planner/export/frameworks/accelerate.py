@@ -166,8 +166,11 @@ def _script(file: PlanFile) -> str:
         (
             "#!/bin/sh",
             f"# Run on every machine with its number: {order}.",
-            f'exec accelerate launch --config_file {CONFIG} --machine_rank "${{1:?number of this machine}}" \\',
-            f"    train.py {' '.join(_arguments(file))}",
+            "# What follows the number goes to train.py, which stands for your own script.",
+            "machine=${1:?number of this machine}",
+            "shift",
+            f'exec accelerate launch --config_file {CONFIG} --machine_rank "$machine" \\',
+            f'    train.py {" ".join(_arguments(file))} "$@"',
             "",
         )
     )

@@ -97,6 +97,7 @@ def _model(file: PlanFile) -> dict[str, Any]:
 
 
 def _degrees(file: PlanFile, order: str) -> dict[str, Any]:
+    """Return the degrees; in the other order Megatron Core wants as many replicas of experts as of everything else."""
     plan = file.plan
     strategy = plan.stages[0].strategy
     sizes = [stage.chunk_sizes for stage in plan.stages]
@@ -109,7 +110,7 @@ def _degrees(file: PlanFile, order: str) -> dict[str, Any]:
         "model.pipeline_model_parallel_layout": None if even else text_of(tuple(sizes)),
         "model.context_parallel_size": strategy.degree("cp"),
         "model.expert_model_parallel_size": 1,
-        "model.expert_tensor_parallel_size": 1,
+        "model.expert_tensor_parallel_size": strategy.num_devices if order != USUAL_ORDER else 1,
         "model.sequence_parallel": strategy.sequence_parallel,
     }
     if strategy.degree("cp") > 1:

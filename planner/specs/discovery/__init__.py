@@ -13,6 +13,7 @@ from planner.specs import catalog
 from planner.specs.cluster import cluster_from_document
 from planner.specs.discovery.devices import Kind, Note
 from planner.specs.discovery.machine import between, inside, kinds_of, merged
+from planner.specs.discovery.naming import named_as_listed, refuse_other_name
 from planner.specs.discovery.network import given_network, network
 from planner.specs.discovery.nodes import Alike, alike, tiers
 from planner.specs.discovery.prices import instance_of, price_of
@@ -29,7 +30,7 @@ class Told:
     network: str | None = None
     """A name of the catalogue, or adapters x Gbit/s."""
     device: str | None = None
-    """Name of the catalogue for all devices."""
+    """Name of the catalogue for devices that no dump names, or by a name that is unknown or means several."""
     instance: str | None = None
     """Instance type of a catalogue of prices."""
 
@@ -84,6 +85,7 @@ def cluster_from_dumps(texts: Sequence[tuple[str, str]], told: Told, note: Note)
     else:
         origin = dumps.topology[0] if dumps.topology else ""
         raise SpecError.of(origin, "tells how nodes are joined, not what is in them; add scontrol -o show node")
+    refuse_other_name(told.device, record["groups"])
     cluster_from_document(Document(value=record, origin="the imported cluster"))
     return record
 
@@ -180,6 +182,8 @@ def _of_list(
     if dumps.topology and near and not any(part & names for part in near):
         raise SpecError.of(dumps.topology[0], f"has none of the nodes of {place}; give both of one system")
     origin = dumps.machines[0][0] if dumps.machines else ""
+    if machine and not machine.names and told.device is None:
+        machine = named_as_listed((origin, machine), (place, nodes), note)
     seen = kinds_of(machine, origin, note, told.device) if machine else []
     groups = alike((place, nodes), topology, note, told.device, [one for one, _ in seen])
     signature = [(one.row.device.name, one.count) for one, _ in seen]

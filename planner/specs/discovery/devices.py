@@ -48,19 +48,24 @@ def kind(devices: Devices, place: str, note: Note, named: str | None, seen: Sequ
         devices: as the dump has them.
         place: of the dump.
         note: takes what was assumed.
-        named: name in the catalogue that the user gives them; None if the dump's is used.
-        seen: devices of a machine that was dumped; a short name with as many devices means these.
+        named: name in the catalogue that the user gives to devices whose own is none, unknown or means several.
+        seen: devices of a machine that was dumped; as many of a short name, or of none, are these.
 
     Raises:
         SpecError: the catalogue has no such device, or half of one.
 
     """
+    nameless = lacks_name(devices.name, named)
     if named is None and not devices.name:
+        if len(seen) == 1 and seen[0].count * seen[0].dies == devices.count:
+            note(f"{place} does not name its devices; {devices.count} of a node are taken to be those of the machine")
+            return seen[0]
         raise SpecError.of(
             place, "does not name its devices; add a dump that does, or --device NAME (planner show devices)"
         )
-    row = _row(named or devices.name, "--device" if named else place)
-    row, field = _fitting(row, devices, note, seen) if named is None else (row, row.device.name)
+    given = _row(named, "--device") if named is not None else None
+    row = given if given and nameless else _row(devices.name, place)
+    row, field = (row, row.device.name) if nameless else _fitting(row, devices, note, seen, given)
     found = Kind(row, field, devices.count)
     if found.dies == 1:
         return found
@@ -70,6 +75,11 @@ def kind(devices: Devices, place: str, note: Note, named: str | None, seen: Sequ
         )
     note(f"{devices.count} dies, which ROCm shows apart, are {devices.count // found.dies} devices {row.device.name}")
     return Kind(row, row.device.name, devices.count // found.dies)
+
+
+def lacks_name(name: str, named: str | None) -> bool:
+    """Tell whether a device of a dump is called what the user says, as its own name is none or unknown."""
+    return named is not None and (not name or row_of(name) is None)
 
 
 def row_of(name: str) -> DeviceRow | None:
@@ -107,7 +117,9 @@ def _row(name: str, place: str) -> DeviceRow:
     raise SpecError.of(place, message)
 
 
-def _fitting(row: DeviceRow, devices: Devices, note: Note, seen: Sequence[Kind]) -> tuple[DeviceRow, Any]:
+def _fitting(
+    row: DeviceRow, devices: Devices, note: Note, seen: Sequence[Kind], given: DeviceRow | None
+) -> tuple[DeviceRow, Any]:
     """Return the row with the memory that was seen, or a block that changes it."""
     name, memory = row.device.name, devices.memory_gib
     if not memory:
@@ -116,6 +128,8 @@ def _fitting(row: DeviceRow, devices: Devices, note: Note, seen: Sequence[Kind])
             meant = next((one for one in seen if one.row in family and one.count == devices.count), None)
             if meant:
                 return meant.row, meant.field
+            if given and given in family and _may_mean(devices.name, given):
+                return given, given.device.name
             note(f"{devices.name} is taken as {name}; other devices have that name too, so check `device`")
         return row, name
     if _fits(row, memory) or (name in DIES and _fits(row, memory * DIES[name])):
@@ -137,6 +151,13 @@ def _fits(row: DeviceRow, memory_gib: float) -> bool:
 def _is_plain(name: str, row: DeviceRow) -> bool:
     """Tell whether a name says how much memory the device has, as the catalogue's names do."""
     return bool(re.search(rf"(?<![0-9]){row.device.memory / GIB:.0f} ?g", name, re.IGNORECASE))
+
+
+def _may_mean(name: str, row: DeviceRow) -> bool:
+    """Tell whether a name says nothing else than a device is: ``a100`` may be any A100, ``A100-PCIE`` no SXM one."""
+    parts = row.device.name.split("-")
+    words = re.findall(r"[a-z0-9]+", _VENDOR.sub("", name).lower())
+    return all(any(word.startswith(part) or part.startswith(word) for part in parts) for word in words)
 
 
 def _family(row: DeviceRow) -> list[DeviceRow]:

@@ -10,7 +10,7 @@ from typing import Any
 from planner.errors import SpecError
 from planner.machines import Devices, Machine, Pair, Tie
 from planner.specs.catalog import simple
-from planner.specs.discovery.devices import Kind, Note, kind
+from planner.specs.discovery.devices import Kind, Note, kind, lacks_name
 from planner.specs.discovery.links import Way, islands, node_link, pcie
 
 ORDERS = {"nvlink": "CUDA_VISIBLE_DEVICES", "xgmi": "HIP_VISIBLE_DEVICES"}
@@ -63,11 +63,12 @@ def kinds_of(machine: Machine, place: str, note: Note, named: str | None) -> lis
         SpecError: a device is not known.
 
     """
-    names = machine.names if machine.names and named is None else ("",) * machine.num_devices
+    names = machine.names or ("",) * machine.num_devices
     memory = machine.memory_gib or (0.0,) * machine.num_devices
     alike: dict[tuple[str, int], list[int]] = {}
     for index, (name, size) in enumerate(zip(names, memory, strict=True)):
-        alike.setdefault((name, round(size) if named is None else 0), []).append(index)
+        key = ("", 0) if lacks_name(name, named) else (name, round(size))
+        alike.setdefault(key, []).append(index)
     kinds: list[tuple[Kind, list[int]]] = []
     for (name, _), indices in alike.items():
         one = kind(Devices(name=name, count=len(indices), memory_gib=memory[indices[0]]), place, note, named)
@@ -80,7 +81,8 @@ def kinds_of(machine: Machine, place: str, note: Note, named: str | None) -> lis
     for one, _ in kinds:
         if one.row.device.vendor not in {"", machine.vendor}:
             message = f"{one.row.device.name} is of {one.row.device.vendor}, and the dump of {machine.vendor}"
-            raise SpecError.of("--device" if named else place, f"{message}; name what the machine has")
+            given = any(not name for name, _ in alike)
+            raise SpecError.of("--device" if given else place, f"{message}; name what the machine has")
     return kinds
 
 

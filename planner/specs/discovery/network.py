@@ -52,15 +52,13 @@ def network(one: Kind, machine: Machine | None, given: dict[str, Any] | None, wh
             f"latency {INTER_NODE_LATENCY_US:g} us are assumed"
         )
         return {"rails": len(rates), "rail_gbit_per_s": _plain(rates[0])}
-    seen = f" ({machine.adapters} adapters were seen, of unknown rates)" if machine and machine.adapters else ""
-    found = _usual(one)
-    row = catalog.network(found["network"])
-    rails = found.get("rails", row.rails)
+    row = catalog.network(one.row.inter_node)
+    rails, why = _rails(one, row.rails, machine.adapters if machine else 0)
     note(
-        f"{where}: the dump has no network rates{seen}; {row.name}, usual for {one.row.device.name}, is assumed, "
+        f"{where}: the dump has no network rates{why}; {row.name}, usual for {one.row.device.name}, is assumed, "
         f"{rails} x {row.bandwidth / row.rails * 8e-9:g} Gbit/s a node: give --network"
     )
-    return found
+    return {"network": row.name, **({"rails": rails} if rails != row.rails else {})}
 
 
 def _plain(number: float) -> float:
@@ -68,10 +66,23 @@ def _plain(number: float) -> float:
     return int(number) if number.is_integer() else number
 
 
-def _usual(one: Kind) -> dict[str, Any]:
-    """Return the usual network of a device; a node has no more rails than its devices use, one each for most."""
-    name = one.row.inter_node
-    rails = catalog.network(name).rails
-    for_each = max(1, rails // (72 if name.endswith("nvl72") else USUAL_DEVICES))
-    fewer = min(rails, one.count * for_each)
-    return {"network": name, "rails": fewer} if fewer < rails else {"network": name}
+def _rails(one: Kind, usual: int, adapters: int) -> tuple[int, str]:
+    """Return the rails of a node, and what was seen of them.
+
+    Each adapter that was seen is one, but no node has more than its devices use: one for each, for some devices more.
+
+    Args:
+        one: the devices of the node.
+        usual: rails of the device's usual network.
+        adapters: that were seen, of whatever use; 0 if no dump shows them.
+
+    """
+    for_each = max(1, usual // (72 if one.row.inter_node.endswith("nvl72") else USUAL_DEVICES))
+    most = one.count * for_each
+    if not adapters:
+        return min(usual, most), ""
+    seen = "1 adapter" if adapters == 1 else f"{adapters} adapters"
+    if adapters <= most:
+        return adapters, f" but shows {seen}"
+    rest = f"{adapters - most} of its {seen} {'is' if adapters == most + 1 else 'are'} taken to be for other uses"
+    return most, f", and {rest}, as {one.count} devices use {most}"

@@ -13,7 +13,7 @@ BRIDGE = Form(
     read=read,
     rules=RULES,
     setup=setup,
-    fills_cluster=True,
+    fills_cluster=lambda _: True,
 )
 
 __all__ = ["BRIDGE"]

@@ -13,7 +13,7 @@ MEGATRON = Form(
     read=read,
     rules=RULES,
     setup=setup,
-    fills_cluster=True,
+    fills_cluster=lambda _: True,
 )
 
 __all__ = ["MEGATRON"]

@@ -34,8 +34,6 @@ _SECRET = re.compile("key|token-|secret|password|credential|api|url")
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 NEAR = 0.84
 """[-] likeness from which an unknown flag reminds of a known one."""
-SLIP = 2
-"""Characters that a slip adds or drops at most; flags that differ by more may be somebody's own."""
 MANY = 50
 """Findings from which on no likenesses are looked for, which takes milliseconds each."""
 SHORT = 10
@@ -153,10 +151,10 @@ def _unknown(name: str, spot: tuple[int, int], reading: Reading) -> None:
     elif dashed in known:
         sure, message = True, f"{name} is unknown, for Megatron's flags have hyphens; write {dashed}"
     elif longer:
-        sure = len(longer) == 1 or near != []
+        sure = True
         message = f"{name} is unknown, and Megatron accepts no abbreviations; write {' or '.join(longer[:3])}"
     elif near:
-        sure = abs(len(near[0]) - len(name)) <= SLIP
+        sure = True
         message = f"{name} is unknown; did you mean {near[0]}?"
     else:
         message = (

@@ -26,7 +26,7 @@ OWN = (
 )
 """Flags by which Megatron's arguments are known."""
 FORM = "megatron"
-UNQUOTED = "MG005"
+UNQUOTED, TORN = "MG005", "MG006"
 _PROGRAM = re.compile(r"(^|/)(pretrain|train|finetune|run)[A-Za-z0-9_]*\.py$")
 _SCRIPT = re.compile(r"\bpretrain_[a-z0-9_]+\.py\b")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -84,9 +84,22 @@ def _from_script(text: str, name: str) -> Configuration:
     read_arguments(command.words[begin:], reading)
     if command.piped:
         _unquoted(reading)
+    _torn(script, reading)
     reading.notes += script.notes if begin else (*script.notes, "the script starts nothing; its arguments are read")
     environment = launch.environment(script.environment(command), name)
     return _configuration(reading, environment, launch.world(command.words[:begin], given, script, name))
+
+
+def _torn(script: Script, reading: Reading) -> None:
+    """Tell of lines that begin with a flag: the shell runs them as commands, for the line before lost its backslash."""
+    for command in script.commands:
+        name = command.words[0].chars.partition("=")[0] if command.words else ""
+        if name in flags():
+            message = (
+                f"{name} begins a command of its own, which the shell cannot find, and the run goes without it and what"
+                " follows; end the line before it with a backslash, and nothing behind that"
+            )
+            reading.find(TORN, ERROR, command.words[0].spot, name, message)
 
 
 def _prepared(script: Script) -> Command:

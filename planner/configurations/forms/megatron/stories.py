@@ -52,4 +52,13 @@ READING = (
         " the rest is run as a command. * and parentheses are the shell's too.",
         source="POSIX.1-2017, Shell Command Language, 2.9.2 Pipelines",
     ),
+    by_the_reader(
+        "MG006",
+        "No line of a script begins with a flag",
+        "lines that go on end with a backslash, and nothing behind it",
+        "A backslash that is lost, or has a blank behind it, ends the command: Megatron starts without the arguments"
+        " below, often with its defaults, and the shell looks for a program of the flag's name.",
+        source="POSIX.1-2017, Shell Command Language, 2.2.1 Escape Character",
+        caught=False,
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from planner.configurations.base import Form
+from planner.configurations.forms.torchtitan.degrees import SHARD
 from planner.configurations.forms.torchtitan.module import read_module
 from planner.configurations.forms.torchtitan.rules import RULES
 from planner.configurations.forms.torchtitan.script import is_script, read_script
@@ -42,4 +43,5 @@ TORCHTITAN = Form(
     read=_read,
     rules=RULES,
     setup=setup,
+    fills_cluster=lambda configuration: configuration.number(SHARD, -1) == -1,
 )

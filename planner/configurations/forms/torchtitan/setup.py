@@ -123,6 +123,8 @@ def _unsayable(configuration: Configuration, found: Degrees) -> Iterator[Problem
     cut = split(configuration)
     if any(not layer_numbers(part) for part in cut.parts):
         yield problem(PARTS, "leaves a stage without layers, which the planner cannot predict; give each stage a layer")
+    elif len(cut.parts) % found.pipeline:
+        yield problem(PIPELINE, f"is {found.pipeline}, which does not divide the {len(cut.parts)} stages")
     elif not cut.parts:
         yield problem(PARTS, "is not given and the model's layers are not known; name a flavor, or give the lists")
 

@@ -7,6 +7,7 @@ from planner.configurations.megatron.rules.degrees import DEGREES
 from planner.configurations.megatron.rules.dispatch import DISPATCH
 from planner.configurations.megatron.rules.environment import ENVIRONMENT
 from planner.configurations.megatron.rules.experts import EXPERTS
+from planner.configurations.megatron.rules.kernels import KERNELS
 from planner.configurations.megatron.rules.layers import LAYERS
 from planner.configurations.megatron.rules.layout import LAYOUT_RULES
 from planner.configurations.megatron.rules.optimizer import OPTIMIZER_RULES
@@ -33,6 +34,7 @@ CORE_RULES: tuple[Rule, ...] = (
     *RECOMPUTE,
     *ENVIRONMENT,
     *PRECISION,
+    *KERNELS,
 )
 
 __all__ = ["CORE_RULES"]

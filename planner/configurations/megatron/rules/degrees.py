@@ -44,7 +44,7 @@ def _world(facts: Facts) -> Iterator[Complaint]:
 
 def _expert_world(facts: Facts) -> Iterator[Complaint]:
     width = facts.etp * facts.ep * facts.pp
-    if not (width and facts.world and (facts.experts or facts.ep > 1)) or facts.world % width == 0:
+    if not (width and facts.world and (facts.experts or facts.ep > 1 or ETP in facts.of)) or facts.world % width == 0:
         return
     taken = (
         ""
@@ -55,7 +55,7 @@ def _expert_world(facts: Facts) -> Iterator[Complaint]:
     remedy = f"with these, expert degrees {', '.join(map(str, best[:8]))} fit" if best else "lower one of them"
     fewest = facts.pp * max(facts.tp * facts.cp, facts.ep * facts.etp)
     yield (
-        EP,
+        EP if facts.ep > 1 else ETP,
         (
             f"expert tensor degree {facts.etp}{taken} x expert degree {facts.ep} x {facts.pp} stages = {width} does not"
             f" divide the {facts.world} ranks; {remedy}, or use a multiple of {fewest} ranks"
@@ -101,12 +101,17 @@ def _order(facts: Facts) -> Iterator[Complaint]:
         return
     width = facts.etp * facts.ep * facts.pp
     experts = facts.world // width if facts.world % width == 0 else 0
-    if facts.experts and experts and experts != facts.dp:
+    if experts and experts != facts.dp:
+        remedy = (
+            "choose expert degrees with expert tensor x expert = tensor x context"
+            if facts.experts
+            else f"write --expert-tensor-parallel-size {facts.tp * facts.cp}, which a dense model has no other use for"
+        )
         yield (
             "use_tp_pp_dp_mapping",
             (
                 f"--use-tp-pp-dp-mapping needs as many replicas of experts ({experts}) as of everything else"
-                f" ({facts.dp}); leave it out, or choose expert degrees with expert tensor x expert = tensor x context"
+                f" ({facts.dp}), of dense models too; leave it out, or {remedy}"
             ),
         )
 

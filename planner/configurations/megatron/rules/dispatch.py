@@ -10,6 +10,7 @@ from planner.configurations.megatron.rules.base import CONFIG, rule
 from planner.domain.configuration import WARNING
 
 EP, TP, ETP = "expert_model_parallel_size", "tensor_model_parallel_size", "expert_tensor_parallel_size"
+DISPATCHER = "moe_token_dispatcher_type"
 OVERLAP = "overlap_moe_expert_parallel_comm"
 LAYER = "NVIDIA/Megatron-LM, megatron/core/transformer/moe/moe_layer.py, core 0.19.2"
 NEEDS = (EP, TP, ETP, "num_experts")
@@ -17,7 +18,7 @@ NEEDS = (EP, TP, ETP, "num_experts")
 
 def _shared(facts: Facts) -> Iterator[Complaint]:
     shared = facts.value("moe_shared_expert_intermediate_size") is not None
-    if shared and facts.on("moe_shared_expert_overlap") and facts.value("moe_token_dispatcher_type") == "allgather":
+    if shared and facts.on("moe_shared_expert_overlap") and facts.value(DISPATCHER) == "allgather":
         yield (
             "moe_shared_expert_overlap",
             "shared experts overlap only with --moe-token-dispatcher-type alltoall or flex, and allgather is on",
@@ -25,9 +26,9 @@ def _shared(facts: Facts) -> Iterator[Complaint]:
 
 
 def _gathered(facts: Facts) -> Iterator[Complaint]:
-    if facts.ep > 4 and facts.value("moe_token_dispatcher_type") == "allgather":
+    if facts.ep > 4 and facts.value(DISPATCHER) == "allgather":
         yield (
-            "moe_token_dispatcher_type" if "moe_token_dispatcher_type" in facts.of else EP,
+            DISPATCHER if DISPATCHER in facts.of else EP,
             (
                 f"the allgather dispatcher gives every one of {facts.ep} expert ranks all tokens; write"
                 " --moe-token-dispatcher-type alltoall"
@@ -36,7 +37,7 @@ def _gathered(facts: Facts) -> Iterator[Complaint]:
 
 
 def _deep(facts: Facts) -> Iterator[Complaint]:
-    flex = facts.value("moe_token_dispatcher_type") == "flex"
+    flex = facts.value(DISPATCHER) == "flex"
     if facts.on("moe_enable_deepep") and not flex:
         yield "moe_enable_deepep", "DeepEP needs --moe-token-dispatcher-type flex"
     elif facts.value("moe_flex_dispatcher_backend") == "ncclep" and not flex:
@@ -48,7 +49,7 @@ def _hidden(facts: Facts) -> Iterator[Complaint]:
         return
     wrong = {
         "needs an expert degree above 1": facts.ep == 1,
-        "needs --moe-token-dispatcher-type alltoall or flex": facts.value("moe_token_dispatcher_type") == "allgather",
+        "needs --moe-token-dispatcher-type alltoall or flex": facts.value(DISPATCHER) == "allgather",
         "does not go with full recompute": facts.value("recompute_granularity") == "full",
         "needs several chunks a stage where there is a pipeline": facts.pp > 1 and facts.vpp == 1,
         "needs --bf16 or --fp16": not (facts.on("bf16") or facts.on("fp16")),
@@ -73,6 +74,8 @@ def _quantised(facts: Facts) -> Iterator[Complaint]:
     for key in keys:
         if facts.on(key) and not (facts.value("fp8") or facts.value("fp4")):
             yield key, f"{facts.of.name(key)} pads for 8-bit products; give --fp8-format, or remove it"
+        elif facts.on(key) and (dispatcher := facts.value(DISPATCHER)) in {"allgather", "alltoall_seq"}:
+            yield key, f"the dispatcher {dispatcher} cannot pad; write --moe-token-dispatcher-type alltoall or flex"
 
 
 DISPATCH = (
@@ -82,7 +85,7 @@ DISPATCH = (
         "alltoall or flex",
         _shared,
         "The core raises ValueError.",
-        needs=("moe_token_dispatcher_type",),
+        needs=(DISPATCHER,),
         source=CONFIG,
     ),
     rule(
@@ -91,7 +94,7 @@ DISPATCH = (
         "ep > 4 => not allgather",
         _gathered,
         "Allgather is the default and grows with the degree; alltoall sends each token where it goes.",
-        needs=(*NEEDS, "moe_token_dispatcher_type"),
+        needs=(*NEEDS, DISPATCHER),
         source=LAYER,
         severity=WARNING,
         caught=False,
@@ -102,7 +105,7 @@ DISPATCH = (
         "DeepEP, ncclep => flex",
         _deep,
         "The core raises ValueError.",
-        needs=("moe_token_dispatcher_type",),
+        needs=(DISPATCHER,),
         source=CONFIG,
     ),
     rule(
@@ -111,7 +114,7 @@ DISPATCH = (
         "ep > 1, alltoall or flex, chunks, no full recompute",
         _hidden,
         "The exchange of one micro-batch hides behind the compute of another, which needs both to be there.",
-        needs=(*NEEDS, "pipeline_model_parallel_size", "moe_token_dispatcher_type", "recompute_granularity"),
+        needs=(*NEEDS, "pipeline_model_parallel_size", DISPATCHER, "recompute_granularity"),
         source=CONFIG,
         since="0.13",
     ),
@@ -127,10 +130,10 @@ DISPATCH = (
     rule(
         "MG515",
         "Padding for 8 bits has 8 bits",
-        "padding for quantization => fp8 or fp4",
+        "padding for quantization => fp8 or fp4, and a dispatcher that pads",
         _quantised,
         "The core raises ValueError.",
-        needs=("fp8", "fp4"),
+        needs=("fp8", "fp4", DISPATCHER),
         source=CONFIG,
     ),
 )

@@ -73,14 +73,15 @@ def _overlap(facts: Facts) -> Iterator[Complaint]:
 
 
 def _graphs(facts: Facts) -> Iterator[Complaint]:
-    if _graphed(facts) and facts.value("recompute_granularity") == "full" and _graphed(facts) != "full_iteration":
+    if graphed(facts) and facts.value("recompute_granularity") == "full" and graphed(facts) != "full_iteration":
         yield (
             "recompute_granularity",
             "full recompute goes with CUDA graphs of the whole iteration alone; use selective",
         )
 
 
-def _graphed(facts: Facts) -> str:
+def graphed(facts: Facts) -> str:
+    """Return what captures CUDA graphs; empty if nothing does."""
     if facts.on("enable_cuda_graph"):
         return "local"
     if facts.on("external_cuda_graph"):
@@ -95,13 +96,14 @@ def _segments(facts: Facts) -> Iterator[Complaint]:
     registered = facts.of.environment.get("NCCL_GRAPH_REGISTER")
     fixed = registered is not None and str(registered.value) == "0"
     grows = any("expandable_segments:True" in value for value in values)
-    if _graphed(facts) == "transformer_engine" and grows and not fixed:
+    if graphed(facts) == "transformer_engine" and grows and not fixed:
         key = "cuda_graph_impl" if "cuda_graph_impl" in facts.of else "external_cuda_graph"
         yield key, "CUDA graphs with expandable_segments need NCCL_GRAPH_REGISTER=0; export it"
 
 
 def _whole(facts: Facts) -> Iterator[Complaint]:
-    if _graphed(facts) == "full_iteration" and facts.on("check_for_nan_in_loss_and_grad"):
+    scaled = facts.on("fp16") and not facts.value("loss_scale")  # NaN drive the loss scale, and are not looked for
+    if graphed(facts) == "full_iteration" and facts.on("check_for_nan_in_loss_and_grad") and not scaled:
         yield "cuda_graph_impl", "a graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad"
 
 

@@ -59,7 +59,8 @@ def _moments(facts: Facts) -> Iterator[Complaint]:
 
 
 def _gradients(facts: Facts) -> Iterator[Complaint]:
-    if facts.on("accumulate_allreduce_grads_in_fp32") and facts.value("main_grads_dtype") not in {None, "fp32"}:
+    kept = facts.on("bf16") and facts.on("accumulate_allreduce_grads_in_fp32")
+    if kept and facts.value("main_grads_dtype") not in {None, "fp32"}:
         yield (
             "main_grads_dtype",
             "gradients are kept in fp32 (--accumulate-allreduce-grads-in-fp32) and in another precision",
@@ -132,7 +133,7 @@ OPTIMIZER_RULES = (
     rule(
         "MG618",
         "Gradients have one precision",
-        "fp32 accumulation => fp32 main gradients",
+        "bf16, fp32 accumulation => fp32 main gradients",
         _gradients,
         "validate_args asserts it.",
         needs=("main_grads_dtype",),

@@ -26,7 +26,8 @@ FINE = "fine_grained_activation_offloading"
 NEEDS = (HOW, METHOD, NUMBER, MODULES)
 
 
-def _modules(facts: Facts) -> list[str]:
+def modules(facts: Facts) -> list[str]:
+    """Return what selective recompute would recompute."""
     value = facts.value(MODULES)
     return [str(item) for item in value] if isinstance(value, list) else ["core_attn"]
 
@@ -65,7 +66,7 @@ def _overridden(facts: Facts) -> Iterator[Complaint]:
 
 def _known(facts: Facts) -> Iterator[Complaint]:
     if granularity(facts) == "selective":
-        for name in _modules(facts):
+        for name in modules(facts):
             if name not in KNOWN:
                 yield MODULES, f"{name!r} is nothing that can be recomputed; use {', '.join(KNOWN)}"
 
@@ -73,12 +74,11 @@ def _known(facts: Facts) -> Iterator[Complaint]:
 def _belongs(facts: Facts) -> Iterator[Complaint]:
     if granularity(facts) != "selective":
         return
-    names = _modules(facts)
+    names, shared = modules(facts), facts.value("moe_shared_expert_intermediate_size") is not None
     wrong = {
         "moe_act": ("--moe-grouped-gemm", not facts.on("moe_grouped_gemm")),
         "mla_up_proj": ("--multi-latent-attention", not facts.on("multi_latent_attention")),
-        "moe": ("--num-experts", not facts.experts),
-        "shared_experts": ("no --moe-shared-expert-overlap", facts.on("moe_shared_expert_overlap")),
+        "shared_experts": ("no --moe-shared-expert-overlap", facts.on("moe_shared_expert_overlap") and shared),
         "gdn_norm_out": ("gated delta nets", facts.value("experimental_attention_variant") != "gated_delta_net"),
     }
     for name, (needed, broken) in wrong.items():
@@ -86,9 +86,14 @@ def _belongs(facts: Facts) -> Iterator[Complaint]:
             yield MODULES, f"recompute of {name} needs {needed}"
 
 
+def _nothing(facts: Facts) -> Iterator[Complaint]:
+    if granularity(facts) == "selective" and "moe" in modules(facts) and not facts.experts:
+        yield MODULES, "recompute of moe does nothing in a model without experts; leave it out, or write mlp"
+
+
 def _fused(facts: Facts) -> Iterator[Complaint]:
     fused = facts.value("transformer_impl") == "transformer_engine" and facts.value("attention_backend") != "unfused"
-    if granularity(facts) == "selective" and _modules(facts) == ["core_attn"] and fused:
+    if granularity(facts) == "selective" and modules(facts) == ["core_attn"] and fused:
         key = HOW if HOW in facts.of else "recompute_activations"
         yield (
             key,
@@ -204,10 +209,22 @@ RECOMPUTE = (
         "Recomputed modules are there",
         "moe_act with grouped products, mla_up_proj with latent attention, ...",
         _belongs,
-        "The core raises ValueError for most of them.",
+        "The core raises ValueError.",
         needs=(*NEEDS, "num_experts"),
         source=CONFIG,
         since="0.12",
+    ),
+    rule(
+        "MG653",
+        "Recomputed experts are there",
+        "recompute of moe => experts",
+        _nothing,
+        "The core takes it and recomputes nothing, so that the memory that was hoped for is not saved.",
+        needs=(*NEEDS, "num_experts"),
+        source=CONFIG,
+        severity=WARNING,
+        since="0.12",
+        caught=False,
     ),
     rule(
         "MG646",

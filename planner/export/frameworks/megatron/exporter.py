@@ -105,7 +105,11 @@ def _is_fsdp(plan: Plan) -> bool:
 
 
 def _degrees(file: PlanFile) -> Iterator[Line]:
-    """Yield the degrees; that of data parallelism is what the ranks leave. Experts would take the tensor degree."""
+    """Yield the degrees; that of data parallelism is what the ranks leave.
+
+    Experts would take the tensor degree. In the other order Megatron wants as many replicas of experts as of everything
+    else, of dense models too (parallel_state.py), so that the context ranks count as tensor ranks of experts.
+    """
     from planner.placement import place
 
     plan, strategy = file.plan, file.plan.stages[0].strategy
@@ -117,8 +121,9 @@ def _degrees(file: PlanFile) -> Iterator[Line]:
     if _context(plan) > 1:
         yield "--cp-comm-type", strategy.cp_comm_type
     yield "--expert-model-parallel-size", "1"
-    yield "--expert-tensor-parallel-size", str(_tensor(plan))
-    if plan.num_stages > 1 and place(plan, file.cluster, file.model, file.job).order == OTHER_ORDER:
+    other = plan.num_stages > 1 and place(plan, file.cluster, file.model, file.job).order == OTHER_ORDER
+    yield "--expert-tensor-parallel-size", str(_tensor(plan) * (_context(plan) if other else 1))
+    if other:
         yield ("--use-tp-pp-dp-mapping",)
 
 

@@ -38,6 +38,7 @@ def chunks(args: typing.Any, config: typing.Any) -> list[dict[str, int]]:
     config.perform_initialization = False
     config.moe_grouped_gemm = False
     config.gradient_accumulation_fusion = False
+    config.init_model_with_meta_device = True  # else tied ends would exchange their weights on a GPU
     vocabulary = args.padded_vocab_size or vocab_size_with_padding(args.vocab_size, args, logging_enabled=False)
     numbers = range(args.virtual_pipeline_model_parallel_size or 1)
     with mock.patch.object(torch.cuda, "current_device", return_value=torch.device("meta")):

@@ -1,0 +1,243 @@
+"""A step as a drawing in characters: a line for each stage, a column for each bit of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from planner.domain.plan import Plan
+from planner.report.figures import gib, seconds, words
+from planner.report.layout import WIDTH, cut, joined, labelled
+from planner.report.plan import decision
+from planner.report.span import Segment, segments
+from planner.report.stages import replicas_text
+from planner.report.window import busy
+from planner.simulate import Event, Timeline
+from planner.simulate.events import COMPUTE, DP, P2P
+from planner.simulate.timeline import EXCHANGE, OPTIMIZER, OVERHEAD
+
+IDLE, BUSY_ELSEWHERE, SENDS, CUT = ".", " ", ">", "~"
+"""What stands for the time of a stage beside its passes."""
+LETTERS = {"F": "0123456789", "B": "abcdefghij", "I": "abcdefghij", "W": "klmnopqrst"}
+"""Kind of pass -> what stands for it, by the last digit of its micro-batch."""
+STYLES = {"F": "black on bright_cyan", "B": "black on yellow", "I": "black on yellow", "W": "black on bright_green"}
+"""Kind of pass -> its colours; they only decorate."""
+OTHER = {EXCHANGE: "=", OPTIMIZER: "#", OVERHEAD: "+"}
+"""What stands for what comes after the passes."""
+OTHER_STYLES = {IDLE: "bright_black", SENDS: "magenta", "=": "magenta", "#": "green", "+": "bright_black"}
+GROUP = 14
+"""[columns] that the name of a group may take."""
+MOST_ROWS = 48
+"""Lines of stages; of more the last ones are counted."""
+MOST_CHUNKS = 24
+"""Lines of chunks; with more, those of a stage are one."""
+LEAST = 0.8
+"""[columns] that the shortest pass must take for micro-batches to be told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gantt:
+    """A drawing, and where it is coloured."""
+
+    text: str
+    spans: tuple[tuple[int, int, str], ...]
+    """(first character, the one after the last, style)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line: a stage, or one of its chunks."""
+
+    title: str
+    stage: int
+    chunk: int
+    """-1 where the line is of all chunks."""
+
+
+def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
+    """Return the drawing of a step: of a long one its beginning and its end, if all between them repeats."""
+    rows = _rows(plan)
+    shown = rows[: MOST_ROWS - 1] if len(rows) > MOST_ROWS else rows
+    title = max(len(row.title) for row in shown)
+    busies = [f"{busy(passes) / found.step_time:>5.0%}" for passes in found.passes]
+    peaks = [gib(max(size for _, size in memory)).rjust(7) for memory in found.memory]
+    cells = max(20, width - title - 1 - len(busies[0]) - len(peaks[0]))
+    parts = segments(found, cells)
+    page = _Page()
+    for line in [*labelled("plan", decision(plan), width), *labelled("step", _said(found), width), ""]:
+        page.line(line)
+    page.line(" " * (title + 1 + cells) + " busy    GiB")
+    events = _by_stage(found)
+    told = _told(found, parts)
+    starts = _kind_starts(plan)
+    for row in shown:
+        if row.chunk <= 0 and row.stage in starts:
+            page.line(starts[row.stage])
+        page.add(row.title.ljust(title) + " ")
+        for part in parts:
+            page.cells(_cells(events[row.stage], row, part, told=row.stage in told))
+        page.line(f"{busies[row.stage]}{peaks[row.stage]}" if row.chunk <= 0 else "")
+    if len(rows) > len(shown):
+        page.line(f"... and {len(rows) - len(shown)} more lines; --format chrome has them all")
+    for line in _axis(parts):
+        page.line(" " * (title + 1) + line)
+    page.line("")
+    for line in _legend(plan, found, page.drawn, width):
+        page.line(line)
+    return Gantt(text="".join(page.text), spans=tuple(page.spans))
+
+
+class _Page:
+    """Text and colours, written from left to right."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.spans: list[tuple[int, int, str]] = []
+        self.length = 0
+        self.drawn: set[str] = set()
+
+    def add(self, text: str) -> None:
+        self.text.append(text)
+        self.length += len(text)
+
+    def line(self, text: str) -> None:
+        if not text:  # nothing follows what may end in blanks
+            while self.text and self.text[-1] == BUSY_ELSEWHERE:
+                self.text.pop()
+                self.length -= 1
+        self.add(f"{text}\n")
+
+    def cells(self, cells: Iterable[tuple[str, str]]) -> None:
+        """Add (character, style), alike neighbours in one span."""
+        for style, run in groupby(cells, key=lambda cell: cell[1]):
+            characters = [character for character, _ in run]
+            if style:
+                self.spans.append((self.length, self.length + len(characters), style))
+            self.drawn.update(characters)
+            for character in characters:
+                self.add(character)
+
+
+def _rows(plan: Plan) -> list[_Row]:
+    """Return the lines of stages; of their chunks where there is room."""
+    stages = plan.all_stages
+    chunks = plan.virtual_stages if len(stages) * plan.virtual_stages <= MOST_CHUNKS else 1
+    several = len({stage.group for stage in stages}) > 1
+    rows = []
+    for index, stage in enumerate(stages):
+        where = f" {cut(stage.group, GROUP)}" if several else ""
+        for chunk in range(chunks):
+            number = f"{index}.{chunk}" if chunks > 1 else str(index)
+            rows.append(_Row(f"stage {number}{where}", index, chunk if chunks > 1 else -1))
+    return rows
+
+
+def _said(found: Timeline) -> str:
+    """Return how long the step is, and what the figures behind the lines are."""
+    most = "GiB: most memory in it, on the fullest device"
+    return f"{seconds(found.step_time)}; busy: time in passes, over the step; {most}"
+
+
+def _kind_starts(plan: Plan) -> dict[int, str]:
+    """Return the line above the first stage of each kind of pipeline, where there are several."""
+    found, start = {}, 0
+    for kind, pipeline in enumerate(plan.pipelines):
+        if plan.other_pipelines:
+            found[start] = f"pipelines {kind}: {replicas_text(pipeline)}"
+        start += pipeline.num_stages
+    return found
+
+
+def _by_stage(found: Timeline) -> list[list[Event]]:
+    """Return what is drawn of each stage."""
+    events: list[list[Event]] = [[] for _ in range(found.num_stages)]
+    for event in found.events:
+        if event.lane in {COMPUTE, P2P} or (event.lane == DP and event.micro_batch < 0):
+            events[event.stage].append(event)
+    return events
+
+
+def _told(found: Timeline, parts: Sequence[Segment]) -> set[int]:
+    """Return the stages whose passes are so long that micro-batches can be told apart."""
+    cell = min(part.cell for part in parts if not part.is_cut)
+    shortest = [min(event.end - event.start for event in passes) for passes in found.passes]
+    return {stage for stage, time in enumerate(shortest) if time >= LEAST * cell}
+
+
+def _cells(events: Sequence[Event], row: _Row, part: Segment, *, told: bool) -> Iterator[tuple[str, str]]:
+    """Yield (character, style) of each cell: the longest thing in it."""
+    if part.is_cut:
+        yield from [(CUT, "bright_black")] * part.num_cells
+        return
+    lengths: list[dict[tuple[str, str], float]] = [{} for _ in range(part.num_cells)]
+    for event in events:
+        if event.end <= part.start or event.start >= part.end:
+            continue
+        looks = _look(event, row, told=told)
+        first = max(0, int((event.start - part.start) / part.cell))
+        last = min(part.num_cells - 1, int((event.end - part.start) / part.cell))
+        for cell in range(first, last + 1):
+            begin = part.start + cell * part.cell
+            overlap = min(event.end, begin + part.cell) - max(event.start, begin)
+            if overlap > 0:
+                lengths[cell][looks] = lengths[cell].get(looks, 0.0) + overlap
+    for found in lengths:
+        yield _longest(found, part.cell)
+
+
+def _longest(lengths: dict[tuple[str, str], float], cell: float) -> tuple[str, str]:
+    """Return what fills most of a cell; a pass before what runs beside it."""
+    passes = {look: length for look, length in lengths.items() if look[0] not in OTHER_STYLES}
+    rest = {look: length for look, length in lengths.items() if look not in passes}
+    if sum(passes.values()) >= cell / 2:
+        return max(passes, key=lambda look: passes[look])
+    if rest and max(rest.values()) >= cell / 2:
+        return max(rest, key=lambda look: rest[look])
+    return IDLE, OTHER_STYLES[IDLE]
+
+
+def _look(event: Event, row: _Row, *, told: bool) -> tuple[str, str]:
+    """Return the character and the style of an event."""
+    if event.lane == P2P:
+        return SENDS, OTHER_STYLES[SENDS]
+    if event.micro_batch < 0:
+        return OTHER[event.name], OTHER_STYLES[OTHER[event.name]]
+    if row.chunk not in {-1, event.chunk}:
+        return BUSY_ELSEWHERE, ""
+    letter = LETTERS[event.name][event.micro_batch % 10] if told else event.name
+    return letter, STYLES[event.name]
+
+
+def _axis(parts: Sequence[Segment]) -> list[str]:
+    """Return the axis of time: a line of ticks, and their times."""
+    ticks, times = [], ""
+    position = 0
+    for part in parts:
+        marks = part.ticks()
+        ticks += ["|" if cell in marks else CUT if part.is_cut else "-" for cell in range(part.num_cells)]
+        for cell, text in marks.items():
+            at = position + cell
+            if len(times) < at or not times:
+                times = times.ljust(at) + text
+        position += part.num_cells
+    return ["".join(ticks), times]
+
+
+def _legend(plan: Plan, found: Timeline, drawn: set[str], width: int) -> list[str]:
+    """Return what the characters mean, those that are drawn."""
+    kinds = {event.name for passes in found.passes for event in passes}
+    names = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
+    told = bool(drawn & {character for letters in LETTERS.values() for character in letters})
+    texts = []
+    for kind in (kind for kind in names if kind in kinds):
+        if drawn & {*LETTERS[kind]}:
+            texts.append(f"{LETTERS[kind][0]}-{LETTERS[kind][-1]} {names[kind]} of micro-batch 0-9, 10-19, ...")
+        if kind in drawn:
+            texts.append(f"{kind} {names[kind]}{' of a shorter pass' * told}")
+    others = {SENDS: "sends only", **{character: words(name) for name, character in OTHER.items()}, IDLE: "idle"}
+    others[CUT] = "not shown: the passes between repeat"
+    texts += [f"{character} {text}" for character, text in others.items() if character in drawn]
+    if BUSY_ELSEWHERE in drawn:
+        texts.append(f"blank: at work on another of the stage's {plan.virtual_stages} chunks")
+    return labelled("legend", "; ".join(joined(text) for text in texts), width)

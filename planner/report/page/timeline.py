@@ -1,0 +1,253 @@
+"""One step, drawn: a row for each stage, passes above, transfers below; zoomed and read by ``page.js``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.domain.plan import Plan
+from planner.report.figures import percent, plural, seconds, words
+from planner.report.page.markup import Markup, join, table, tag
+from planner.report.page.patterns import definitions
+from planner.report.page.subject import Subject
+from planner.report.window import busy, pass_name, window
+from planner.simulate import Event, Timeline
+from planner.simulate.events import ACTIVATIONS, COMPUTE, DP, GRADIENTS, P2P
+from planner.simulate.timeline import EXCHANGE, OPTIMIZER, OVERHEAD
+
+MOST_EVENTS = 4000
+"""Passes, transfers and exchanges that are drawn: of more no transfers, then only what is near the ends of the step."""
+MOST_STAGES = 64
+"""Rows that are drawn."""
+ROW, TOP = 34, 26
+"""[px] of a row, and of the axis above the rows."""
+GAP = 0.03
+"""[-] of the width, for what is left out."""
+LABELLED = 0.02
+"""[-] of the width from which on a pass has its name written into it."""
+AFTER = {EXCHANGE: "exchange", OPTIMIZER: "update", OVERHEAD: "overhead"}
+"""What comes after the passes -> how it looks."""
+TICKS = 32
+"""Ticks of the axis; most have their times only when it is zoomed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Time to place: all of the step, or its two ends."""
+
+    parts: tuple[tuple[float, float, float, float], ...]
+    """(from [s], to [s], from [-], to [-]) of the width."""
+
+    def place(self, time: float) -> float:
+        """Return where a time is [-]."""
+        for start, end, left, right in self.parts:
+            if time <= end or (start, end, left, right) == self.parts[-1]:
+                return left + max(0.0, time - start) / (end - start) * (right - left)
+        raise AssertionError(time)
+
+    def time(self, place: float) -> float | None:
+        """Return the time at a place; None where nothing is shown."""
+        for start, end, left, right in self.parts:
+            if left <= place <= right:
+                return start + (place - left) / (right - left) * (end - start)
+        return None
+
+
+def timeline(about: Subject) -> Markup:
+    """Return the drawing with its controls and its legend, and the same in figures."""
+    found, plan = about.timeline, about.plan
+    num_rows = min(found.num_stages, MOST_STAGES)
+    drawn = [event for event in found.events if event.stage < num_rows and _is_drawn(event)]
+    if len(drawn) > MOST_EVENTS:
+        drawn = [event for event in drawn if event.lane != P2P]
+    shown = window(drawn, found.step_time, MOST_EVENTS)
+    axis = _axis(found, shown.gap)
+    rows = [_row(index, shown.events, axis, plan.virtual_stages) for index in range(num_rows)]
+    height = TOP + ROW * num_rows
+    said = f"{plural(num_rows, 'stage')} over {seconds(found.step_time)}; the table below has the same in figures"
+    picture = tag(
+        "svg",
+        definitions(),
+        tag("g", *_ticks(axis, height), class_="axis"),
+        *rows,
+        *_cut(axis, height),
+        width="100%",
+        height=height,
+        role="img",
+        aria_label=f"Timeline of one step: {said}",
+        data_axis=json.dumps(axis.parts),
+    )
+    hidden = found.num_stages - num_rows
+    return join(
+        _controls(),
+        tag(
+            "div",
+            tag("div", *(_name(plan, index) for index in range(num_rows)), class_="names", aria_hidden="true"),
+            tag("div", picture, class_="pane", tabindex="0", role="group", aria_label=HELP),
+            class_="timeline",
+        ),
+        tag("p", f"{plural(hidden, 'stage')} more not drawn.") if hidden else "",
+        tag("p", f"The gap stands for {plural(shown.num_hidden, 'event')}, which repeat.") if shown.gap else "",
+        tag("p", HELP, class_="readout", role="status", aria_live="polite"),
+        _legend(plan, {event.name for event in shown.events}),
+        tag("details", tag("summary", "In figures"), _figures(found)),
+    )
+
+
+HELP = "Point at a pass or focus the drawing and walk with the arrow keys; + and - zoom, 0 shows all."
+
+
+def _is_drawn(event: Event) -> bool:
+    return event.lane in {COMPUTE, P2P} or (event.lane == DP and event.name == EXCHANGE)
+
+
+def _axis(found: Timeline, gap: tuple[float, float] | None) -> Axis:
+    if gap is None:
+        return Axis(((0.0, found.step_time, 0.0, 1.0),))
+    side = (1 - GAP) / 2
+    return Axis(((0.0, gap[0], 0.0, side), (gap[1], found.step_time, 1 - side, 1.0)))
+
+
+def _row(stage: int, events: tuple[Event, ...], axis: Axis, chunks: int) -> Markup:
+    """Return what a stage does: transfers first, so that passes lie above what runs beside them."""
+    own = [event for event in events if event.stage == stage]
+    passes = [event for event in own if event.lane != P2P]
+    texts = [text for event in passes if event.micro_batch >= 0 for text in _text(event, axis, chunks)]
+    return tag(
+        "g",
+        *(_block(event, axis, chunks) for event in own if event.lane == P2P),
+        *(_block(event, axis, chunks) for event in passes),
+        tag("g", *texts, class_="texts"),
+        transform=f"translate(0 {TOP + ROW * stage})",
+        data_stage=stage,
+    )
+
+
+def _block(event: Event, axis: Axis, chunks: int) -> Markup:
+    """Return the rectangle of an event, without what can be computed from where it lies."""
+    left = axis.place(event.start)
+    width = axis.place(event.end) - left
+    thin = event.lane == P2P
+    return tag(
+        "rect",
+        x=_share(left),
+        width=_share(width),
+        y=27 if thin else 3,
+        height=4 if thin else 22,
+        class_=_class(event),
+        data_m=event.micro_batch if event.micro_batch >= 0 else None,
+        data_c=event.chunk if chunks > 1 and event.chunk >= 0 else None,
+        data_o=event.other if thin else None,
+    )
+
+
+def _class(event: Event) -> str:
+    if event.lane == P2P:
+        return "send" if event.name == ACTIVATIONS else "send back"
+    if event.micro_batch < 0:
+        return AFTER[event.name]
+    return f"pass {event.name}{event.chunk % 2 if event.chunk > 0 else 0}"
+
+
+def _text(event: Event, axis: Axis, chunks: int) -> Iterator[Markup]:
+    left, right = axis.place(event.start), axis.place(event.end)
+    if right - left >= LABELLED:
+        name = pass_name(event, chunks)[1:]
+        dark = None if event.name == "F" and event.chunk % 2 == 0 else "dark"
+        yield tag("text", name, x=_share((left + right) / 2), y=18, class_=dark)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.4f}".rstrip("0").rstrip(".") + "%"
+
+
+def _ticks(axis: Axis, height: int) -> Iterator[Markup]:
+    """Yield the lines of the axis and their times; how coarse a tick is decides when its time is shown."""
+    for index in range(TICKS + 1):
+        place = index / TICKS
+        time = axis.time(place)
+        if time is None:
+            continue
+        level = next(level for level, every in enumerate((TICKS // 4, TICKS // 8, 1)) if index % every == 0)
+        anchor = "start" if index == 0 else "end" if index == TICKS else "middle"
+        at = _share(place)
+        yield join(
+            tag("line", x1=at, x2=at, y1=TOP - 6, y2=height, class_=f"l{level}"),
+            tag("text", seconds(time) if time else "0", x=at, y=14, text_anchor=anchor, class_=f"l{level}"),
+        )
+
+
+def _cut(axis: Axis, height: int) -> Iterator[Markup]:
+    """Yield what stands for events that are left out."""
+    if len(axis.parts) > 1:
+        left, right = axis.parts[0][3], axis.parts[1][2]
+        yield tag("rect", x=_share(left), width=_share(right - left), y=TOP, height=height - TOP, class_="cut")
+
+
+def _name(plan: Plan, index: int) -> Markup:
+    stage = plan.all_stages[index]
+    several = len({one.group for one in plan.all_stages}) > 1
+    return tag("div", tag("b", f"stage {index}"), f" {stage.group}" if several else "", title=stage.group)
+
+
+def _controls() -> Markup:
+    buttons = (("-", "Zoom out"), ("+", "Zoom in"), ("0", "Show all"))
+    made = [
+        tag("button", name if name != "0" else "all", type="button", data_zoom=name, aria_label=title, title=title)
+        for name, title in buttons
+    ]
+    return tag("div", *made, class_="controls", role="toolbar", aria_label="Zoom of the timeline")
+
+
+def _legend(plan: Plan, drawn: set[str]) -> Markup:
+    """Return what the colours and patterns mean, those that are drawn."""
+    rows = [("pass F0", "forward", "F"), ("pass B0", "backward", "B"), ("pass I0", "backward, input", "I")]
+    rows.append(("pass W0", "backward, weights", "W"))
+    shown = [(look, text) for look, text, kind in rows if kind in drawn]
+    if plan.virtual_stages > 1:
+        shown += [(f"pass {kind}1", f"{text} of an odd chunk") for kind, text in (("F", "forward"), ("B", "backward"))]
+    shown += [("send", "transfer of activations")] if ACTIVATIONS in drawn else []
+    shown += [("send back", "transfer of gradients")] if GRADIENTS in drawn else []
+    shown += [(look, words(name)) for name, look in AFTER.items() if name in drawn]
+    items = [
+        tag(
+            "li",
+            tag("svg", tag("rect", width=18, height=14, class_=look), width=18, height=14, aria_hidden="true"),
+            text,
+        )
+        for look, text in shown
+    ]
+    note = (
+        " Numbers are micro-batches (micro-batch.chunk)." if plan.virtual_stages > 1 else " Numbers are micro-batches."
+    )
+    return join(tag("ul", *items, class_="legend"), tag("p", _said(plan) + note, class_="note"))
+
+
+def _said(plan: Plan) -> str:
+    kinds = "each kind of pipeline" if plan.other_pipelines else "the pipelines, which are alike"
+    return (
+        f"One replica stands for {kinds}. Exchanges inside a pass are part of it; what nobody waits for is not drawn."
+    )
+
+
+def _figures(found: Timeline) -> Markup:
+    """Return each stage's lanes as a table."""
+    lanes = [lane for lane in dict.fromkeys(event.lane for event in found.events) if lane != COMPUTE]
+    rows = []
+    for stage, passes in enumerate(found.passes):
+        worked = busy(passes)
+        own = [event for event in found.events if event.stage == stage]
+        waits = [sum(event.end - event.start for event in own if event.lane == lane) for lane in lanes]
+        rows.append(
+            [
+                str(stage),
+                seconds(passes[0].start),
+                seconds(passes[-1].end),
+                seconds(worked),
+                percent(worked / found.step_time),
+                *(seconds(time) if time else "" for time in waits),
+            ]
+        )
+    head = ["stage", "first pass", "last pass ends", "in passes", "of the step", *(words(lane) for lane in lanes)]
+    return table(head, rows, right=tuple(head), caption="What each stage does in a step; lanes may run beside passes")

@@ -1,0 +1,170 @@
+"""A step as a trace that ui.perfetto.dev and chrome://tracing open: the Trace Event Format in its JSON form.
+
+Source: "Trace Event Format" of the Chromium project: complete events (``X``), flows (``s``, ``f``), counters (``C``)
+and metadata (``M``), times in microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import planner
+from planner.domain.cluster import Cluster
+from planner.domain.plan import Plan
+from planner.report.figures import plural, seconds, words
+from planner.report.window import Window, pass_name, window
+from planner.simulate import Event, Timeline
+from planner.simulate.events import ACTIVATIONS, COMPUTE, P2P
+from planner.simulate.timeline import LANES
+from planner.units import GIB, MICROSECOND
+
+MOST_EVENTS = 100_000
+"""Passes, transfers and waits in one trace; of more only those near the beginning and the end of the step are written.
+
+Viewers open a few times as many; the file is about 20 MB then."""
+KINDS = {"F": "forward", "B": "backward", "I": "backward input", "W": "backward weight"}
+"""Kind of pass -> its category."""
+
+
+def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST_EVENTS) -> str:
+    """Return the trace of a step: a process for each stage, a thread for each of its lanes, and its memory.
+
+    Args:
+        plan: whose step it is.
+        found: what happens in it.
+        cluster: where it runs.
+        most: events that are written at most, beside those that tell names, flows and memory.
+
+    """
+    shown = window(found.events, found.step_time, most)
+    events = [
+        *_names(plan, found, cluster),
+        *(_complete(event, plan.virtual_stages) for event in shown.events),
+        *_flows(shown.events),
+        *_memory(found, shown),
+        *_gap(shown, found.num_stages),
+    ]
+    document = {
+        "displayTimeUnit": "ms",
+        "otherData": {
+            "made_by": f"planner {planner.__version__}",
+            "step_time_s": found.step_time,
+            **({"note": _note(shown)} if shown.gap else {}),
+        },
+        "traceEvents": events,
+    }
+    lines = ",\n".join(json.dumps(event, ensure_ascii=False, allow_nan=False) for event in events)
+    head = json.dumps({**document, "traceEvents": []}, indent=1, ensure_ascii=False, allow_nan=False)
+    return head.removesuffix("[]\n}") + f"[\n{lines}\n]\n}}\n"
+
+
+def _names(plan: Plan, found: Timeline, cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Yield the names of stages and lanes."""
+    used = {(event.stage, event.lane) for event in found.events}
+    kinds = [kind for kind, pipeline in enumerate(plan.pipelines) for _ in pipeline.stages]
+    for index, stage in enumerate(plan.all_stages):
+        layers = ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in stage.chunks)
+        pipeline = f"pipeline {kinds[index]}, " if plan.other_pipelines else ""
+        device = cluster.group(stage.group).device.name
+        where = stage.group if stage.group == device else f"{stage.group}, {device}"
+        name = f"stage {index} ({pipeline}{where}, layers {layers})"
+        yield {"name": "process_name", "ph": "M", "pid": index, "args": {"name": name}}
+        yield {"name": "process_sort_index", "ph": "M", "pid": index, "args": {"sort_index": index}}
+        for thread, lane in enumerate(LANES):
+            if (index, lane) in used:
+                yield {"name": "thread_name", "ph": "M", "pid": index, "tid": thread, "args": {"name": lane}}
+                yield {
+                    "name": "thread_sort_index",
+                    "ph": "M",
+                    "pid": index,
+                    "tid": thread,
+                    "args": {"sort_index": thread},
+                }
+
+
+def _complete(event: Event, chunks: int) -> dict[str, Any]:
+    """Return a pass, a transfer or a wait."""
+    arguments: dict[str, Any] = {}
+    if event.micro_batch >= 0:
+        arguments["micro_batch"] = event.micro_batch
+        if chunks > 1:
+            arguments["chunk"] = event.chunk
+    if event.lane == COMPUTE and event.micro_batch >= 0:
+        name, category = pass_name(event, chunks), KINDS[event.name]
+    elif event.lane == P2P:
+        name, category = f"{event.name} {event.micro_batch} to stage {event.other}", "transfer"
+    else:
+        name, category = words(event.name), event.lane
+    start = _microseconds(event.start)
+    return {
+        "name": name,
+        "cat": category,
+        "ph": "X",
+        "pid": event.stage,
+        "tid": LANES.index(event.lane),
+        "ts": start,
+        "dur": round(_microseconds(event.end) - start, 3),
+        "args": arguments,
+    }
+
+
+def _flows(events: tuple[Event, ...]) -> Iterator[dict[str, Any]]:
+    """Yield an arrow from each transfer to the pass that it feeds, where both are shown."""
+    fed = {}
+    for event in events:
+        if event.lane == COMPUTE:
+            fed[event.stage, event.name == "F", event.micro_batch, event.chunk] = event
+    number = 0
+    for event in events:
+        if event.lane != P2P:
+            continue
+        to = fed.get((event.other, event.name == ACTIVATIONS, event.micro_batch, event.other_chunk))
+        if to is None:
+            continue
+        common = {"name": event.name, "cat": "transfer", "id": number}
+        sent = {"pid": event.stage, "tid": LANES.index(P2P), "ts": _microseconds(event.start)}
+        received = {"pid": to.stage, "tid": LANES.index(COMPUTE), "ts": _microseconds(to.start)}
+        yield {**common, "ph": "s", **sent}
+        yield {**common, "ph": "f", "bp": "e", **received}
+        number += 1
+
+
+def _memory(found: Timeline, shown: Window) -> Iterator[dict[str, Any]]:
+    """Yield the memory of each stage's fullest device whenever it changes."""
+    for stage, points in enumerate(found.memory):
+        for time, size in points:
+            if shown.gap is None or not shown.gap[0] <= time <= shown.gap[1]:
+                held = {"GiB": round(size / GIB, 3)}
+                yield {"name": "memory", "ph": "C", "pid": stage, "ts": _microseconds(time), "args": held}
+
+
+def _gap(shown: Window, num_stages: int) -> Iterator[dict[str, Any]]:
+    """Yield what stands on each stage for the events that are left out."""
+    if shown.gap is None:
+        return
+    start, end = (_microseconds(time) for time in shown.gap)
+    for stage in range(num_stages):
+        yield {
+            "name": f"... {_note(shown)}",
+            "cat": "cut",
+            "ph": "X",
+            "pid": stage,
+            "tid": len(LANES),
+            "ts": start,
+            "dur": round(end - start, 3),
+            "args": {},
+        }
+
+
+def _note(shown: Window) -> str:
+    start, end = shown.gap or (0.0, 0.0)
+    return (
+        f"{plural(shown.num_hidden, 'event')} that begin between {seconds(start)} and {seconds(end)} are not shown;"
+        " the passes there repeat"
+    )
+
+
+def _microseconds(time: float) -> float:
+    return round(time / MICROSECOND, 3)

@@ -1,0 +1,150 @@
+"""The page in a real browser: it loads without a complaint, asks for nothing, and obeys the keyboard.
+
+A headless Chromium on the path is enough (``apt install chromium``); without one these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import transcripts
+from planner.domain.job import Job
+from planner.report.page import page
+from planner.specs.cluster import read_cluster
+from planner.specs.model import read_model
+from report.pages import hostile, subject
+from report.report_cases import Case
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+OWN = (".google.com", ".googleapis.com", ".gvt1.com")
+"""Hosts that Chromium asks whatever it shows; their names are not resolved here."""
+TIME_LIMIT = 120
+"""[s] after which a browser hangs."""
+
+pytestmark = pytest.mark.browser
+
+WALK = """
+addEventListener("load", () => {
+  const pane = document.querySelector(".pane"), said = () => document.querySelector(".readout").textContent;
+  const press = (key) => pane.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  const found = { help: said(), wide: document.documentElement.scrollWidth, inner: innerWidth };
+  press("ArrowRight"); found.first = said();
+  press("ArrowRight"); found.second = said();
+  press("ArrowDown"); found.below = said();
+  press("+"); press("+"); found.zoomed = pane.querySelector("svg").clientWidth / pane.clientWidth;
+  press("0"); found.whole = pane.querySelector("svg").clientWidth / pane.clientWidth;
+  press("Escape"); found.left = said();
+  document.documentElement.dataset.found = JSON.stringify(found);
+});
+"""
+"""Presses keys and writes down what the page says."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    """The path of a browser."""
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is on the path")
+    return found
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    """Three groups of unlike devices."""
+    specs = transcripts.ROOT
+    return Case(
+        read_cluster(str(specs / "cluster_specs/mixed-h100-a100-l40s.yaml")),
+        read_model(str(specs / "model_specs/llama-3-405b.json")),
+        Job(global_batch=64, sequence=4096, precision="bf16", framework="megatron"),
+    )
+
+
+def opened(browser: str, text: str, folder: Path, width: int) -> tuple[str, str, dict[str, Any]]:
+    """Return the page after its script, what the console says, and the log of the network."""
+    file, log = folder / "page.html", folder / "net.json"
+    file.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [
+            browser,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--no-first-run",
+            "--enable-logging=stderr",
+            f"--user-data-dir={folder / 'profile'}",
+            f"--log-net-log={log}",
+            f"--window-size={width},900",
+            "--virtual-time-budget=2000",
+            "--dump-dom",
+            file.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+        check=True,
+    )
+    return done.stdout, "\n".join(re.findall(r".*CONSOLE.*", done.stderr)), json.loads(log.read_text(encoding="utf-8"))
+
+
+def asked(log: dict[str, Any]) -> set[str]:
+    """Return the addresses that were asked for, files and what the browser asks on its own behalf left out."""
+    found = {str(event.get("params", {}).get("url", "")) for event in log["events"]}
+    hosts = {url: urlsplit(url).hostname or "" for url in found if url.startswith(("http", "ws"))}
+    return {url for url, host in hosts.items() if not host.endswith(OWN)}
+
+
+def test_a_request_would_be_seen(browser: str, tmp_path: Path) -> None:
+    """A page that loads a picture and complains is caught at both."""
+    text = "<img src='http://localhost:9/picture'><script>console.error('a complaint')</script>"
+    _, console, log = opened(browser, text, tmp_path, 500)
+    assert "a complaint" in console
+    assert asked(log) == {"http://localhost:9/picture"}
+
+
+def test_a_page_loads_quietly(browser: str, case: Case, tmp_path: Path) -> None:
+    """No error in the console, no request; names of passes are written where there is room."""
+    plan = case.plan([("h100", 70), ("a100", 40), ("l40s", 16)], dp=4)
+    document, console, log = opened(browser, page(subject(case, plan)), tmp_path, 1400)
+    assert console == ""
+    assert asked(log) == set()
+    assert 'data-detail="1"' in document
+
+
+def test_the_timeline_obeys_the_keyboard(browser: str, case: Case, tmp_path: Path) -> None:
+    """Arrows walk from pass to pass and stage to stage, + zooms, 0 shows all; a phone scrolls downwards only."""
+    plan = case.plan([("h100", 70), ("a100", 40), ("l40s", 16)], dp=4)
+    text = page(subject(case, plan)).replace("</body>", f"<script>{WALK}</script></body>")
+    document, console, _ = opened(browser, text, tmp_path, 500)
+    assert console == ""
+    written = re.search(r"data-found=\"([^\"]*)\"", document)
+    assert written
+    found = json.loads(written[1].replace("&quot;", '"'))
+    assert found["first"].startswith("stage 0: forward, micro-batch 0, 0.00 s - ")
+    assert found["second"].startswith("stage 0: forward, micro-batch 1, ")
+    assert found["below"].startswith("stage 1: forward, micro-batch 0, ")
+    assert found["zoomed"] == pytest.approx(4, rel=0.02)
+    assert found["whole"] == pytest.approx(1, rel=0.02)
+    assert found["left"] == found["help"]
+    assert found["wide"] <= found["inner"]
+
+
+def test_names_from_files_run_nothing(browser: str, case: Case, tmp_path: Path) -> None:
+    """A script in every name: the page's title stays what it was, and the console silent."""
+    plan = case.plan([("h100", 70), ("a100", 40), ("l40s", 16)], dp=4)
+    evil = "</script><img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
+    document, console, log = opened(browser, page(hostile(subject(case, plan), evil)), tmp_path, 1400)
+    assert console == ""
+    assert asked(log) == set()
+    assert "<title>owned" not in document

@@ -1,0 +1,99 @@
+"""The trace of a step in the form that trace viewers read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from planner.costs import plan_cost
+from planner.domain.plan import Plan
+from planner.report.trace import chrome_trace
+from planner.simulate import Timeline, timeline
+from planner.specs import catalog
+from report.report_cases import Case
+
+
+def step(case: Case, plan: Plan) -> Timeline:
+    """Return what happens in one step of a plan."""
+    costs = plan_cost(plan, case.cluster, case.model, case.job, catalog.framework(case.job.framework))
+    return timeline(plan, costs)
+
+
+def traced(case: Case, plan: Plan, **options: int) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(chrome_trace(plan, step(case, plan), case.cluster, **options))
+    return document
+
+
+@pytest.fixture(scope="module")
+def plan(mixed: Case) -> Plan:
+    """Three stages on three groups, 32 micro-batches."""
+    return mixed.plan([("h100", 70), ("a100", 40), ("l40s", 16)], dp=4)
+
+
+def test_every_event_has_what_its_kind_needs(mixed: Case, plan: Plan) -> None:
+    """Complete events, flows, counters and metadata, each with the keys of the format, on named threads."""
+    events = traced(mixed, plan)["traceEvents"]
+    needs = {
+        "X": {"name", "cat", "ph", "pid", "tid", "ts", "dur", "args"},
+        "M": {"name", "ph", "pid", "args"},
+        "C": {"name", "ph", "pid", "ts", "args"},
+        "s": {"name", "cat", "id", "ph", "pid", "tid", "ts"},
+        "f": {"name", "cat", "id", "ph", "bp", "pid", "tid", "ts"},
+    }
+    for event in events:
+        assert set(event) - {"tid"} == needs[event["ph"]] - {"tid"}
+    named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+    assert {(event["pid"], event["tid"]) for event in events if event["ph"] in "Xsf"} <= named
+    assert {event["pid"] for event in events if event["name"] == "process_name"} == {0, 1, 2}
+    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert names[0] == "stage 0 (h100, h100-sxm-80gb, layers 0-69)"
+
+
+def test_flows_lead_from_a_transfer_to_its_pass(mixed: Case, plan: Plan) -> None:
+    """Each begins in a transfer and ends where a pass of the same micro-batch begins; all transfers have one."""
+    events = traced(mixed, plan)["traceEvents"]
+    begun = {(event["pid"], event["tid"], event["ts"]): event for event in events if event["ph"] == "X"}
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert set(starts) == set(ends)
+    assert len(starts) == sum(event["ph"] == "X" and event["cat"] == "transfer" for event in events)
+    for number, start in starts.items():
+        sent = begun[start["pid"], start["tid"], start["ts"]]
+        fed = begun[ends[number]["pid"], ends[number]["tid"], ends[number]["ts"]]
+        assert sent["args"]["micro_batch"] == fed["args"]["micro_batch"]
+        assert fed["ts"] >= sent["ts"] + sent["dur"] - 0.002
+        assert fed["cat"] == {"activations": "forward", "gradients": "backward"}[start["name"]]
+
+
+def test_the_trace_ends_with_the_predicted_step(mixed: Case, plan: Plan) -> None:
+    """In microseconds, to the nanosecond; the memory counter peaks where the prediction does."""
+    document, prediction = traced(mixed, plan), mixed.predicted(plan)
+    ends = max(event["ts"] + event["dur"] for event in document["traceEvents"] if event["ph"] == "X")
+    assert ends == pytest.approx(1e6 * prediction.step_time, abs=0.01)
+    assert document["otherData"]["step_time_s"] == pytest.approx(prediction.step_time, rel=1e-9)
+    for index, stage in enumerate(prediction.stages):
+        counted = [
+            event["args"]["GiB"] for event in document["traceEvents"] if event["ph"] == "C" and event["pid"] == index
+        ]
+        assert max(counted) == pytest.approx(max(dict(stage.peaks).values()) / 2**30, abs=0.001)
+
+
+def test_a_long_trace_is_cut_with_a_note(mixed: Case, plan: Plan) -> None:
+    """Of more events than are wanted the ends are kept, and what stands for the rest says how many they are."""
+    whole, cut = traced(mixed, plan), traced(mixed, plan, most=100)
+    shown = [event for event in cut["traceEvents"] if event["ph"] == "X" and event["cat"] != "cut"]
+    every = [event for event in whole["traceEvents"] if event["ph"] == "X"]
+    assert 50 < len(shown) <= 100
+    assert [event for event in every if event in shown] == shown
+    gaps = [event for event in cut["traceEvents"] if event.get("cat") == "cut"]
+    assert len(gaps) == 3
+    assert gaps[0]["name"].startswith(f"... {len(every) - len(shown):,} events that begin between")
+    assert "note" not in whole["otherData"]
+    assert cut["otherData"]["note"] in gaps[0]["name"]
+
+
+def test_the_same_plan_gives_the_same_trace(mixed: Case, plan: Plan) -> None:
+    """To the last byte."""
+    assert chrome_trace(plan, step(mixed, plan), mixed.cluster) == chrome_trace(plan, step(mixed, plan), mixed.cluster)
