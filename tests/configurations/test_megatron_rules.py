@@ -15,7 +15,7 @@ from planner.configurations.forms.megatron.rules import RULES
 from planner.domain.configuration import SEVERITIES, Configuration, Finding, Setting, Spot
 from planner.errors import SpecError
 
-BY_THE_READER = {"MG001", "MG002", "MG003", "MG004", "MG005"}
+BY_THE_READER = {"MG001", "MG002", "MG003", "MG004", "MG005", "MG006"}
 
 
 def configuration(changes: str, version: str = "", world: int | None = WORLD) -> Configuration:

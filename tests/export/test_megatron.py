@@ -390,4 +390,6 @@ def test_pipelines_that_share_nodes_are_counted_first() -> None:
     found = lines(replace(file, plan=ring))
     # Context ranks count as tensor ranks of experts, of which there must be as many replicas as of everything else.
     assert {"--use-tp-pp-dp-mapping", "--tensor-model-parallel-size 1", "--expert-tensor-parallel-size 2"} < set(found)
+    bridge = parts(target("megatron-bridge"), replace(file, plan=ring))[0].text.split()
+    assert {"dist.use_tp_pp_dp_mapping=true", "model.expert_tensor_parallel_size=2"} < set(bridge)
     assert "--use-tp-pp-dp-mapping" not in lines(plan_file(plan((2,), (2,), degrees=(("tp", 2),))))
