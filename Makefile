@@ -46,6 +46,7 @@ frameworks: $(DEVELOPMENT) ## ask the frameworks themselves: makes their environ
 bench: $(DEVELOPMENT) ## run the cheapest benchmarks once, so that they cannot rot
 	.venv-dev/bin/python benchmarks/speed.py --smoke
 	.venv-dev/bin/python benchmarks/predictions.py --smoke
+	.venv-dev/bin/python benchmarks/replay.py --smoke
 	.venv-dev/bin/python benchmarks/mixed.py --smoke
 	.venv-dev/bin/python benchmarks/scale.py --smoke
 

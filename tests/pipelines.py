@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from planner.schedules import Schedule, schedule
+from planner.schedules import SCHEDULES, Schedule, schedule
+from planner.simulate import Replay, StageTimes, replay_orders
 
 ONE_F_ONE_B = schedule("1f1b")
+SPELLED = tuple(listed for listed in SCHEDULES if listed.orders is None)
+"""Schedules whose ranks' letters say all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +49,28 @@ def drawn(draw: random.Random, most_microbatches: int, listed: Schedule = ONE_F_
         sync=[draw.choice((0.0, 1.0, 20.0)) for _ in range(stages)],
         num_microbatches=batches,
     )
+
+
+def alike(
+    listed: Schedule,
+    shape: tuple[int, int],
+    times: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    hop: float = 0.0,
+    sync: float = 0.0,
+) -> Replay:
+    """Return the replay of passes by ranks that are alike.
+
+    Args:
+        listed: the schedule.
+        shape: (stages, micro-batches).
+        times: [s] of F, I and W of one micro-batch, all chunks of a rank together.
+        hop: [s] of a transfer.
+        sync: [s] of each exchange.
+
+    """
+    stages, microbatches = shape
+    forward, inputs, weights = (time / listed.virtual_stages for time in times)
+    took = StageTimes(forward=forward, backward=inputs + weights, weight=weights, sync=sync)
+    runs = {place: took for hosted in listed.hosted(stages) for place in hosted}
+    links = {(one, other): hop for one in range(stages) for other in range(stages) if one != other}
+    return replay_orders(listed, runs, links, [sync] * stages, microbatches)

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pipelines import drawn
+from pipelines import SPELLED, drawn
 from planner.costs import Hop, PlanCost, StageCost
 from planner.domain.cluster import Cluster, Device, DeviceGroup, Link, Network
 from planner.domain.job import Job
 from planner.domain.model import Model, Shard, Work
 from planner.domain.plan import Plan, Stage, Strategy
-from planner.schedules import SCHEDULES, Schedule, schedule
+from planner.schedules import Schedule, schedule
 from planner.simulate import lower_bound, predict, replay
 from planner.simulate.rank import Rank
 
 ONE_F_ONE_B = schedule("1f1b")
 
 
-@pytest.mark.parametrize("listed", SCHEDULES, ids=lambda listed: listed.name)
+@pytest.mark.parametrize("listed", SPELLED, ids=lambda listed: listed.name)
 def test_skipping_repetition_changes_nothing(listed: Schedule) -> None:
     """Counting what repeats gives bit for bit the result of running it."""
     draw = random.Random(7)
@@ -50,7 +50,7 @@ def test_repetition_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lower_bound_is_below_every_replay() -> None:
     """No schedule beats the bound; one stage alone meets it."""
     draw = random.Random(11)
-    for listed in SCHEDULES:
+    for listed in SPELLED:
         for _ in range(1000):
             pipeline = drawn(draw, 40, listed)
             bound = lower_bound(*pipeline.times)

@@ -14,6 +14,7 @@ from planner.configurations.forms.torchtitan.catalog import MODULE, flavor
 from planner.domain.model import Model
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.parallelism import AXES
+from planner.schedules import schedule
 from planner.specs.layout import Layout
 from planner.specs.model import model_from_record, read_model
 from planner.specs.plan import PlanFile
@@ -22,6 +23,8 @@ NAMED = (("llama3", "debugmodel"), ("llama3", "8B"), ("llama3", "1B"), ("qwen3",
 """Models that torchtitan 0.3 knows by flavor."""
 WRITTEN_OUT = ("llama-2-7b.json", "llama-140b.yaml")
 """Models that have to be written out."""
+CHUNKED = ("interleaved", "interleaved", "breadth-first", "interleaved-zb", "zbv", "dualpipev")
+"""Schedules of two chunks."""
 
 
 @cache
@@ -55,15 +58,17 @@ def drawn(seed: int) -> PlanFile:
     zero = draw.choice((0, 2, 3)) if alone or free else draw.choice((2, 3))
     micro = draw.choice((1, 1, 2, 3))
     passes = draw.randint(1, 9) if pipeline == 1 else pipeline * draw.randint(1, 4)
-    schedule = "interleaved" if chunks > 1 else draw.choice(("1f1b", "gpipe"))
+    name = draw.choice(CHUNKED if chunks > 1 else ("1f1b", "gpipe"))
+    if name == "dualpipev":
+        passes = max(passes, 2 * pipeline)
     degrees = tuple((axis.name, {"tp": tensor, "cp": context}.get(axis.name, 1)) for axis in AXES)
     strategy = Strategy(
         degrees=tuple((name, degree) for name, degree in degrees if degree > 1),
         sequence_parallel=tensor > 1 and draw.random() < 0.8,
     )
     plan = Plan(
-        stages=_stages(draw, chain.num_layers, pipeline, chunks, strategy),
-        schedule=schedule,
+        stages=_stages(draw, chain.num_layers, name, pipeline, chunks, strategy),
+        schedule=name,
         num_replicas=replicas,
         micro_batch=micro,
         num_microbatches=passes,
@@ -86,23 +91,26 @@ def drawn(seed: int) -> PlanFile:
     )
 
 
-def _stages(draw: random.Random, layers: int, pipeline: int, chunks: int, strategy: Strategy) -> tuple[Stage, ...]:
+def _stages(
+    draw: random.Random, layers: int, name: str, pipeline: int, chunks: int, strategy: Strategy
+) -> tuple[Stage, ...]:
     """Cut the layers anywhere, into at least one a chunk."""
     number = pipeline * chunks
     cuts = sorted(draw.sample(range(1, layers), number - 1))
     runs = [(first, end - 1) for first, end in pairwise([0, *cuts, layers])]
     policy = draw.choice(("none", "op", "full"))
+    held = [[runs[one] for _, one in hosted] for hosted in schedule(name, chunks).hosted(pipeline)]
     return tuple(
         Stage(
             group="chips",
-            first_layer=runs[rank][0],
-            last_layer=runs[rank][1],
-            later_chunks=tuple(runs[rank + pipeline :: pipeline]),
+            first_layer=own[0][0],
+            last_layer=own[0][1],
+            later_chunks=tuple(own[1:]),
             strategy=strategy,
             recompute="none" if policy == "full" else policy,
-            num_recomputed=(policy == "full") * sum(last - first + 1 for first, last in runs[rank::pipeline]),
+            num_recomputed=(policy == "full") * sum(last - first + 1 for first, last in own),
         )
-        for rank in range(pipeline)
+        for own in held
     )
 
 

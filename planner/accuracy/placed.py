@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.accuracy.setting import Setting
-from planner.costs.plan import PlanCost, plan_cost
+from planner.costs.plan import plan_cost
+from planner.costs.priced import PlanCost
 from planner.domain.cluster import Cluster
 from planner.domain.plan import Plan, Stage
 from planner.domain.prediction import Prediction

@@ -176,6 +176,8 @@ def _splits(restriction: Restriction, choices: tuple[Choice, ...]) -> set[int]:
 
 def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) -> bool:
     """Schedules that change what is computed are taken only when they are asked for by name."""
+    if not schedule.searched:
+        return False
     asked = any(c.subject == "schedule" and c.value == schedule.name for c in job.constraints)
     if schedule.changes_semantics and not asked:
         return False

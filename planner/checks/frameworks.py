@@ -8,6 +8,7 @@ from planner.domain.cluster import Cluster
 from planner.domain.framework import Capability, Framework
 from planner.domain.plan import Plan
 from planner.parallelism import AXES, weight_copies
+from planner.schedules import schedule_of
 
 
 def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ def refusals(plan: Plan, framework: Framework, cluster: Cluster) -> tuple[str, .
         (False, _mixes_policies(plan), "selective recompute beside full recompute or none"),
     )
     reasons = [
-        *_pipeline_reasons(plan, can),
+        *_pipeline_reasons(plan, framework),
         *_tensor_reasons(plan, can),
         *_context_reasons(plan, can),
         *(text for able, used, text in uneven if used and not able),
@@ -67,9 +68,9 @@ def runs_on(plan: Plan, frameworks: Iterable[Framework], cluster: Cluster) -> tu
     return tuple(framework.name for framework in frameworks if not refusals(plan, framework, cluster))
 
 
-def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
+def _pipeline_reasons(plan: Plan, framework: Framework) -> list[str]:
     """Return what of pipeline and ZeRO stage is out of reach; with one stage all schedules are the same."""
-    alone = _alone(plan)
+    alone, can = _alone(plan), framework.can
     if plan.num_stages <= 1:
         return [] if alone or plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
     if not can.zero_stages_pipeline:
@@ -77,6 +78,8 @@ def _pipeline_reasons(plan: Plan, can: Capability) -> list[str]:
     reasons = []
     if plan.schedule not in can.schedules:
         reasons.append(f"schedule {plan.schedule} (only {', '.join(can.schedules)})")
+    elif plan.microbatch_group and framework.name not in dict(schedule_of(plan).runs_as):
+        reasons.append(f"micro-batches in groups of {plan.microbatch_group} (only of as many as there are stages)")
     if not alone and plan.zero_stage not in can.zero_stages_pipeline:
         possible = ", ".join(str(stage) for stage in can.zero_stages_pipeline)
         reasons.append(f"ZeRO stage {plan.zero_stage} with pipeline stages (only {possible})")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from planner.checks.base import Check, Context, places
 from planner.domain.plan import Plan
 from planner.errors import Problem
+from planner.schedules import SCHEDULES, loop
 
 
 def _check(context: Context) -> tuple[Problem, ...]:
@@ -43,15 +44,19 @@ def _own_problems(prefix: str, plan: Plan, last: int) -> list[Problem]:
 def _runs(plan: Plan, prefix: str) -> Iterator[tuple[str, int, str, int]]:
     """Yield the place and the layer of both ends of every run of layers, in the order in which they follow one another.
 
-    The first chunks of all stages come first, then all second ones, and so on.
+    The first chunks of all stages come first, then all second ones, and so on; every other time from the last stage to
+    the first where the schedule goes to and fro.
     """
-    for chunk in range(plan.virtual_stages):
-        for place, stage in places(plan, prefix):
-            first, last = stage.chunks[chunk]
-            if chunk:
-                yield f"{place}.chunks[{chunk}]", first, f"{place}.chunks[{chunk}]", last
-            else:
-                yield f"{place}.first_layer", first, f"{place}.last_layer", last
+    placement = {listed.name: listed.placement for listed in SCHEDULES}.get(plan.schedule, loop)
+    held = list(places(plan, prefix))
+    for number in range(plan.virtual_stages * plan.num_stages):
+        chunk = number // plan.num_stages
+        place, stage = held[placement(number, plan.num_stages)]
+        first, last = stage.chunks[chunk]
+        if chunk:
+            yield f"{place}.chunks[{chunk}]", first, f"{place}.chunks[{chunk}]", last
+        else:
+            yield f"{place}.first_layer", first, f"{place}.last_layer", last
 
 
 LAYERS = Check(

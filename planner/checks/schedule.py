@@ -9,7 +9,7 @@ from planner.domain.plan import Plan
 from planner.errors import Problem
 from planner.parallelism import ZERO_STAGES
 from planner.recompute import RECOMPUTE_POLICIES
-from planner.schedules import SCHEDULES, schedule
+from planner.schedules import SCHEDULES, schedule_of
 
 
 def _check(context: Context) -> tuple[Problem, ...]:
@@ -46,24 +46,44 @@ def _own_problems(plan: Plan, first: Plan) -> Iterator[tuple[str, str]]:
         yield "zero_stage", f"is {plan.zero_stage}; must be 0 or 1: unlike pipelines meet at the end of a step only"
 
 
-def _chunk_problems(plan: Plan) -> list[tuple[str, str]]:
-    """Return what is wrong with the number of chunks, and with a shape of pipeline that the schedule cannot run."""
-    listed, chunks = schedule(plan.schedule), plan.virtual_stages
+def _chunk_problems(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the number of chunks, or with a shape of pipeline that the schedule cannot run."""
+    listed, chunks = schedule_of(plan), plan.virtual_stages
     if chunks < 1:
-        return [("virtual_stages", f"is {chunks}; must be at least 1")]
-    if listed.with_chunks is None and chunks > 1:
+        yield "virtual_stages", f"is {chunks}; must be at least 1"
+    elif listed.with_chunks is None and chunks != listed.virtual_stages:
         able = ", ".join(other.name for other in SCHEDULES if other.with_chunks)
-        message = f"is {chunks}; schedule {plan.schedule} has one chunk a stage; {able} has several"
-        return [("virtual_stages", message)]
-    if listed.with_chunks is not None and chunks == 1:
-        return [("virtual_stages", f"is 1; schedule {plan.schedule} needs 2 or more chunks a stage")]
-    reason = listed.blocker(plan.num_stages, plan.num_microbatches)
-    if reason:
-        return [("schedule", f"is {plan.schedule}, which {reason}")]
-    if chunks > 1 and plan.short_replicas:
+        has = "one chunk" if listed.virtual_stages == 1 else f"{listed.virtual_stages} chunks"
+        message = f"is {chunks}; schedule {plan.schedule} has {has} a stage; any other number have {able}"
+        yield "virtual_stages", message
+    elif listed.with_chunks is not None and chunks == 1:
+        yield "virtual_stages", f"is 1; schedule {plan.schedule} needs 2 or more chunks a stage"
+    elif plan.microbatch_group and listed.with_group is None:
+        able = ", ".join(other.name for other in SCHEDULES if other.with_group)
+        message = f"is {plan.microbatch_group}; must be 0 with schedule {plan.schedule}; groups have {able}"
+        yield "microbatch_group", message
+    elif reason := listed.blocker(plan.num_stages, plan.num_microbatches):
+        yield "schedule", f"is {plan.schedule}, which {reason}"
+    elif chunks > 1 and plan.short_replicas:
         message = f"is {plan.short_replicas}; must be 0 with chunks, whose micro-batches come in rounds of all stages"
-        return [("short_replicas", message)]
-    return []
+        yield "short_replicas", message
+    elif listed.directions > 1 and plan.short_replicas:
+        message = f"is {plan.short_replicas}; must be 0 with {plan.schedule}, which has as many from either end"
+        yield "short_replicas", message
+    elif listed.directions > 1:
+        yield from _mirror_problems(plan)
+
+
+def _mirror_problems(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield stages that are cut another way than those whose weights they hold too, seen from the other end."""
+    for index in range(plan.num_stages // 2):
+        facing = plan.num_stages - 1 - index
+        one, other = plan.stages[index], plan.stages[facing]
+        if (one.strategy, one.split, one.recompute) != (other.strategy, other.split, other.recompute):
+            message = (
+                f"are cut or recomputed otherwise than those of stages[{index}]; must be alike with {plan.schedule}"
+            )
+            yield f"stages[{facing}]", f"{message}, where both hold the same layers"
 
 
 SCHEDULE = Check(

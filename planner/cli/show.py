@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.command import Command
 from planner.cli.options import ClusterSource, Format, FormatOption, ModelSource, SequenceLength, number
+
+if TYPE_CHECKING:
+    from planner.schedules import Schedule
 
 app = typer.Typer(help="Look at a spec or at the catalogue.", no_args_is_help=True)
 
@@ -97,6 +100,65 @@ def optimizers(
         write(show_optimizers(found, page_width(), sources=name is not None))
     else:
         _write({"optimizers": [_plain(one) for one in found]}, form)
+
+
+@app.command("schedules", cls=Command)
+def schedules(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Only this one, with --stages its passes.")
+    ] = None,
+    stages: Annotated[int | None, typer.Option("--stages", metavar="P", min=1, help="Ranks of the pipeline.")] = None,
+    microbatches: Annotated[
+        int | None, typer.Option("--micro-batches", metavar="M", min=1, help="Of one step; default 2 P.")
+    ] = None,
+    chunks: Annotated[
+        int, typer.Option("--vpp", metavar="V", min=0, help="Chunks of layers a rank; default the fewest.")
+    ] = 0,
+    group: Annotated[
+        int,
+        typer.Option("--vpp-group", metavar="N", min=0, help="Micro-batches that pass a chunk together; default P."),
+    ] = 0,
+    form: FormatOption = Format.text,
+) -> None:
+    """Show the pipeline schedules, or the passes of one, a line for each rank (comma-separated)."""
+    from planner.errors import SpecError
+    from planner.report.schedules import schedule_record, show_schedules
+    from planner.report.terminal import page_width, write
+    from planner.schedules import SCHEDULES, cell, csv_text
+
+    if name is None or stages is None:
+        found = SCHEDULES if name is None else (_schedule(name, chunks, group),)
+        if form is Format.text:
+            write(show_schedules(found, page_width()))
+        else:
+            _write({"schedules": [schedule_record(one) for one in found]}, form)
+        return
+    listed, batches = _schedule(name, chunks, group), microbatches or 2 * stages
+    reason = listed.blocker(stages, batches)
+    if reason:
+        raise SpecError.of("--stages", f"{name} {reason}; change --stages or --micro-batches")
+    if form is Format.text:
+        write(csv_text(listed, stages, batches))
+    else:
+        ranks = [[cell(one) for one in passes] for passes in listed.passes(stages, batches)]
+        held = [listed.held(rank, stages, batches) for rank in range(stages)]
+        _write({**schedule_record(listed), "ranks": ranks, "in_flight": held}, form)
+
+
+def _schedule(name: str, chunks: int, group: int) -> Schedule:
+    """Return a schedule that a user names."""
+    from planner.errors import SpecError
+    from planner.schedules import SCHEDULES, schedule
+
+    names = [listed.name for listed in SCHEDULES]
+    if name not in names:
+        raise SpecError.of("NAME", f"there is no schedule {name}; known are {', '.join(names)}")
+    listed = schedule(name, chunks, group)
+    if chunks == 1 and listed.with_chunks:
+        raise SpecError.of("--vpp", f"{name} needs 2 or more chunks a rank; leave --vpp out for the fewest")
+    if chunks and listed.virtual_stages != chunks:
+        raise SpecError.of("--vpp", f"{name} has {listed.virtual_stages} a rank, not {chunks}; leave --vpp out")
+    return listed
 
 
 def _plain(value: Any) -> Any:

@@ -26,6 +26,8 @@ LAYER_BLOCKS = 2
 """Blocks of a body layer; embedding and head have one."""
 PACING = 3
 """[-] power of the mean by which compute and launches are joined (public runs of small layers)."""
+NO_TIME = 1e-30
+"""[s] less than anything takes."""
 LOSS_BYTES = 16
 """[bytes] moved per logit by the cross entropy, forward and backward (public runs, calibrated)."""
 
@@ -37,6 +39,8 @@ class LayerCost:
     forward: Seconds
     backward: Seconds
     """[s] without recompute."""
+    weight_share: Number
+    """[-] of it that makes the gradients of weights, for which no other stage waits: a half of the matrix products."""
     replay: tuple[tuple[str, Seconds], ...]
     """[s] that the backward pass grows by, per recompute policy."""
     kept: tuple[tuple[str, Bytes], ...]
@@ -113,6 +117,7 @@ def layer_cost(
     return LayerCost(
         forward=forward_paced,
         backward=backward_paced,
+        weight_share=parts["matmul"][0] / larger(backward, NO_TIME),
         replay=tuple((policy.name, replayed[policy.replays]) for policy in RECOMPUTE_POLICIES),
         kept=tuple((policy.name, _kept(work, policy.keeps, shard.fused_attention)) for policy in RECOMPUTE_POLICIES),
         parts=tuple(named.items()),

@@ -48,6 +48,9 @@ class StageTerms:
     backward_layer: Seconds
     forward_edge: Seconds
     backward_edge: Seconds
+    weight_layer: Seconds
+    """Of the backward pass, for the gradients of weights."""
+    weight_edge: Seconds
     replay_layer: Seconds
     """Added to the backward pass by each fully recomputed layer."""
     exchange_layer: Seconds
@@ -120,12 +123,15 @@ def stage_terms(
     last: bool,
     beyond: Beyond | None = None,
     apart: bool = False,
+    ends_meet: bool = False,
 ) -> StageTerms:
     """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`.
 
     `num_replicas` are all copies of it that exchange gradients, those `beyond` the group included. `apart` says that
-    embedding and head are known to lie on several nodes; else they do where the group has several.
+    embedding and head are known to lie on several nodes; else they do where the group has several. `ends_meet` says
+    that one rank of a pipeline of several holds both.
     """
+    alone = first and last and not ends_meet
     exchange = replica_exchange(
         costs.group,
         costs.strategy,
@@ -133,7 +139,7 @@ def stage_terms(
         job,
         num_replicas=num_replicas,
         zero_stage=zero_stage,
-        pipelined=not (first and last),
+        pipelined=not alone,
         beyond=beyond,
     )
     body, per = costs.body, exchange.per
@@ -149,13 +155,15 @@ def stage_terms(
         backward_layer=body.backward + replay[policy] + waits[1],
         forward_edge=sum((edge.forward for edge in edges), start=sum(wait[0] for wait in edge_waits)),
         backward_edge=sum((edge.backward for edge in edges), start=sum(wait[1] for wait in edge_waits)),
+        weight_layer=body.backward * body.weight_share,
+        weight_edge=sum((edge.backward * edge.weight_share for edge in edges), start=0.0),
         replay_layer=replay["full"] - replay[policy],
         exchange_layer=exchange.step_time(body.parameters),
         exchange_edge=exchange.step_time(edge_parameters) if edges else 0.0,
         overlap=exchange.overlap,
         update_layer=_update_time(costs, [body], body.parameters, exchange),
         update_edge=_update_time(costs, edges, edge_parameters, exchange),
-        tied_sync=_tied_sync(costs, exchange, num_replicas, apart=apart) if first != last else 0.0,
+        tied_sync=_tied_sync(costs, exchange, num_replicas, apart=apart) if first != last and not ends_meet else 0.0,
         weights_layer=per.weights * body.parameters,
         weights_edge=per.weights * edge_parameters,
         gradients_layer=per.gradients * body.parameters,
@@ -208,6 +216,11 @@ def forward_time(terms: StageTerms, num_layers: Number, edge: Number = 1.0) -> S
 def backward_time(terms: StageTerms, num_layers: Number, num_recomputed: Number, edge: Number = 1.0) -> Seconds:
     """Return the backward time [s] of one micro-batch: n b + k r + edge."""
     return num_layers * terms.backward_layer + num_recomputed * terms.replay_layer + edge * terms.backward_edge
+
+
+def weight_time(terms: StageTerms, num_layers: Number, edge: Number = 1.0) -> Seconds:
+    """Return the part of `backward_time` [s] that makes the gradients of weights: W, where the rest is I."""
+    return num_layers * terms.weight_layer + edge * terms.weight_edge
 
 
 def sync_time(terms: StageTerms, num_layers: Number, backward: Seconds) -> Seconds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan, Stage
+from planner.schedules import schedule_of
 from planner.units import Bytes
 
 
@@ -65,21 +67,26 @@ def _traffic(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Fr
             stage.strategy,
             framework,
             job,
-            num_replicas=plan.num_replicas * stage.split,
+            num_replicas=plan.num_replicas * stage.split * schedule_of(plan).directions,
             zero_stage=plan.zero_stage,
             pipelined=pipelined,
         )
         for costs, stage in zip(priced, plan.stages, strict=True)
     ]
     rings = tuple(_ring(plan, index, priced[index], exchanges[index]) for index in range(plan.num_stages))
+    ends = schedule_of(plan).hosted(plan.num_stages)[-1]
     tied = exchanges[-1].per.sent_gradients * priced[-1].head.tied_parameters * plan.stages[-1].num_devices
-    return Traffic(joints=_joints(plan, cluster, model, job, framework, float(tied)), rings=rings)
+    alone = (0, plan.num_stages * plan.virtual_stages - 1) in ends
+    return Traffic(joints=_joints(plan, cluster, model, job, framework, float(tied) * alone), rings=rings)
 
 
 def _ring(plan: Plan, index: int, costs: LayerCosts, exchange: Exchange) -> Bytes:
     """Return the bytes that a rank of a stage sends to the next one with the same weights, in one step."""
-    stage, ends = plan.stages[index], (index == 0, index == plan.num_stages - 1)
-    parameters = stage.num_layers * costs.body.parameters + costs.edge_parameters(first=ends[0], last=ends[1])
+    hosted, last = schedule_of(plan).hosted(plan.num_stages)[index], plan.num_stages * plan.virtual_stages - 1
+    facing = plan.stages[plan.num_stages - 1 - index]
+    layers = plan.stages[index].num_layers + facing.num_layers * (schedule_of(plan).directions - 1)
+    edges = costs.edge_parameters(first=any(one == 0 for _, one in hosted), last=any(one == last for _, one in hosted))
+    parameters = layers * costs.body.parameters + edges
     once = exchange.sent(exchange.step_transfers(parameters))
     each = sum((exchange.sent(transfers) for transfers in exchange.pass_transfers(parameters)), start=0.0)
     return float(once + plan.num_microbatches * each)
@@ -88,16 +95,23 @@ def _ring(plan: Plan, index: int, costs: LayerCosts, exchange: Exchange) -> Byte
 def _joints(
     plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework, tied: Bytes
 ) -> tuple[JointTraffic, ...]:
-    """Return the traffic of neighbouring stages; with chunks the last stage is the first one's neighbour, too."""
+    """Return the traffic of neighbouring stages; in loops the last is the first one's neighbour, too."""
     if plan.num_stages == 1:
         return ()
     size = handed_bytes(plan, cluster, model, job, framework)
-    last, rounds = plan.num_stages - 1, plan.virtual_stages
+    last, listed = plan.num_stages - 1, schedule_of(plan)
+    way = [listed.rank(number, 0, plan.num_stages) for number in range(plan.num_stages * plan.virtual_stages)]
+    rounds = Counter((min(pair), max(pair)) for pair in pairwise(way))
+    if plan.num_stages == 2:  # what goes round passes the only joint there is
+        return tuple(
+            JointTraffic(first=0, second=1, per_microbatch=number * sum(size), per_step=sent)
+            for number, sent in ((plan.virtual_stages, 0.0), (rounds[0, 1] - plan.virtual_stages, tied))
+        )
     between = tuple(
-        JointTraffic(first=here, second=there, per_microbatch=rounds * (size[here] + size[there]))
+        JointTraffic(first=here, second=there, per_microbatch=rounds[here, there] * (size[here] + size[there]))
         for here, there in pairwise(range(plan.num_stages))
     )
-    around = JointTraffic(first=0, second=last, per_microbatch=(rounds - 1) * (size[last] + size[0]), per_step=tied)
+    around = JointTraffic(first=0, second=last, per_microbatch=rounds[0, last] * (size[last] + size[0]), per_step=tied)
     return (*between, around)
 
 

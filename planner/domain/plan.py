@@ -85,7 +85,10 @@ class Plan:
     zero_stage: int
     """Of the exchange across replicas: 0 replicated, 1 optimizer, 2 and gradients, 3 and weights sharded."""
     virtual_stages: int = 1
-    """Chunks of layers of each stage (vpp): chunk c of the last stage is followed by chunk c + 1 of the first."""
+    """Chunks of layers of each stage (vpp): in loops chunk c of the last stage is followed by chunk c + 1 of the first,
+    in Vs by its own."""
+    microbatch_group: int = 0
+    """Micro-batches that pass a chunk before any passes the next one, in interleaved schedules; 0: one a stage."""
     short_replicas: int = 0
     """Replicas, the last ones, that work on one micro-batch less."""
     other_pipelines: tuple[Plan, ...] = ()

@@ -10,6 +10,7 @@ from planner.domain.confidence import MeasuredRuns, chip
 from planner.domain.job import Job
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
+from planner.schedules import schedule_of
 
 CONTEXT_RANKS = 4
 """From this context degree on published runs are too few to tell (torchtitan's were 30% off)."""
@@ -59,6 +60,11 @@ def _unreliable(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[st
     context = max(stage.strategy.degree("cp") for stage in plan.all_stages)
     if context >= CONTEXT_RANKS:
         found.append(f"cp {context}: from {CONTEXT_RANKS} on little is measured")
+    for listed in dict.fromkeys(schedule_of(kind) for kind in plan.pipelines):
+        if listed.orders is not None and plan.num_stages > 1:
+            found.append(f"no measured runs of {listed.name}")
+        if listed.changes_semantics:
+            found.append(f"{listed.name} trains otherwise: gradients are of weights {listed.staleness} step old")
     if plan.num_devices > DEVICES_MOST:
         found.append(f"more than {DEVICES_MOST} devices")
     launch = dict(prediction.time).get("launch", 0.0) / prediction.step_time

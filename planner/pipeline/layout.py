@@ -42,6 +42,7 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
     """
     job = _job(layout, job)
     degrees, name = _degrees(layout), layout.schedule or _schedule(layout.vpp)
+    layout = _with_chunks(layout, name)
     problems = _problems(layout, degrees, name, model)
     width = 1
     for _, degree in degrees:
@@ -53,8 +54,10 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
             _problem(f"{wanted} does not divide the global batch of {job.global_batch:,}; change gbs, mbs or dp")
         )
     elif not problems:
-        reason = schedule(name).blocker(layout.pp, job.global_batch // (layout.mbs * replicas))
-        problems += [_problem(f"schedule={name} {reason}; change pp, gbs, mbs or dp")] if reason else []
+        listed = schedule(name, layout.vpp, layout.vpp_group or 0)
+        reason = listed.blocker(layout.pp, job.global_batch // (layout.mbs * replicas))
+        changes = "vpp_group, pp, gbs, mbs or dp" if layout.vpp_group else "pp, gbs, mbs or dp"
+        problems += [_problem(f"schedule={name} {reason}; change {changes}")] if reason else []
     if problems:
         raise SpecError(problems)
     strategy = Strategy(
@@ -64,13 +67,14 @@ def plan_from_layout(layout: Layout, cluster: Cluster, model: Model, job: Job) -
     )
     return (
         Plan(
-            stages=_stages(layout, strategy, replicas, cluster, model, find_framework(job.framework)),
+            stages=_stages(layout, name, strategy, replicas, cluster, model, find_framework(job.framework)),
             schedule=name,
             num_replicas=replicas,
             micro_batch=layout.mbs,
             num_microbatches=job.global_batch // (layout.mbs * replicas),
             zero_stage=layout.zero if layout.zero is not None else _zero_stage(job, layout.pp),
             virtual_stages=layout.vpp,
+            microbatch_group=layout.vpp_group or 0,
         ),
         job,
     )
@@ -96,6 +100,12 @@ def _zero_stage(job: Job, num_stages: int) -> int:
     can = find_framework(job.framework).can
     stages = can.zero_stages_pipeline if num_stages > 1 else can.zero_stages
     return 1 if 1 in stages or not stages else max(stages)
+
+
+def _with_chunks(layout: Layout, name: str) -> Layout:
+    """Return the layout with the chunks of a schedule that has a number of its own, where none is named."""
+    fixed = {listed.name: listed.virtual_stages for listed in SCHEDULES if not listed.with_chunks}
+    return replace(layout, vpp=fixed[name]) if layout.vpp == 1 and name in fixed else layout
 
 
 def _schedule(virtual_stages: int) -> str:
@@ -127,20 +137,30 @@ def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], name: str, m
         problems.append(_problem(f"schedule={name} is not known; use one of {known}"))
     elif schedule(name).with_chunks and layout.vpp == 1:
         problems.append(_problem(f"schedule={name} needs several chunks a stage; add vpp=2 or more"))
-    elif layout.vpp > 1 and not schedule(name).with_chunks:
+    elif layout.vpp != schedule(name, layout.vpp).virtual_stages:
         meant = f"leave schedule out, or write schedule={_schedule(layout.vpp)}"
         problems.append(_problem(f"vpp={layout.vpp} is nothing that schedule={name} can run; {meant}"))
+    elif layout.vpp_group and not schedule(name).with_group:
+        able = " or ".join(f"schedule={listed.name}" for listed in SCHEDULES if listed.with_group)
+        problems.append(_problem(f"vpp_group={layout.vpp_group} needs {able} with vpp=2 or more; leave vpp_group out"))
     return problems
 
 
 def _stages(
-    layout: Layout, strategy: Strategy, replicas: int, cluster: Cluster, model: Model, framework: Framework
+    layout: Layout,
+    name: str,
+    strategy: Strategy,
+    replicas: int,
+    cluster: Cluster,
+    model: Model,
+    framework: Framework,
 ) -> tuple[Stage, ...]:
     """Cut the layers as the framework does by itself, chunks as evenly as they go, and fill the groups in order.
 
     A stage whose kind of device is said goes to a group that has it, if one has.
     """
-    chunks = _chunks(_sizes(layout, model, framework))
+    held = schedule(name, layout.vpp).hosted(layout.pp)
+    chunks = _chunks(_sizes(layout, held, model, framework))
     free = [group.num_devices for group in cluster.groups]
     stages, index = [], 0
     for position in range(layout.pp):
@@ -152,8 +172,8 @@ def _stages(
         while index != able[-1] and free[index] < needed:
             index = able[able.index(index) + 1]
         free[index] -= needed
-        (first, last), *later = chunks[position :: layout.pp]
-        held = sum(end - begin + 1 for begin, end in chunks[position :: layout.pp])
+        (first, last), *later = (chunks[number] for direction, number in held[position] if direction == 0)
+        layers = sum(end - begin + 1 for begin, end in [(first, last), *later])
         stages.append(
             Stage(
                 group=cluster.groups[index].name,
@@ -162,7 +182,7 @@ def _stages(
                 later_chunks=tuple(later),
                 strategy=own,
                 recompute={"selective": framework.selective, "op": "op"}.get(layout.recompute or "", "none"),
-                num_recomputed=_recomputed(layout, held, position),
+                num_recomputed=_recomputed(layout, layers, position),
                 split=split,
             )
         )
@@ -191,10 +211,17 @@ def _able(layout: Layout, cluster: Cluster, position: int) -> list[int]:
     return found or every
 
 
-def _sizes(layout: Layout, model: Model, framework: Framework) -> Sequence[int]:
-    """Return the layers of every chunk, in the order of the layers."""
+def _sizes(
+    layout: Layout, held: Sequence[Sequence[tuple[int, int]]], model: Model, framework: Framework
+) -> Sequence[int]:
+    """Return the layers of every chunk, in the order of the layers, of which the stages have `held`."""
     if layout.chunk_layers:
-        return [stage[chunk] for chunk in range(layout.vpp) for stage in layout.chunk_layers]
+        numbered = {
+            number: size
+            for sizes, numbers in zip(layout.chunk_layers, held, strict=True)
+            for size, (_, number) in zip(sizes, numbers, strict=False)
+        }
+        return [numbered[number] for number in sorted(numbered)]
     number = layout.pp * layout.vpp
     return stage_layers(framework, model, number) if layout.vpp == 1 else equal_split(model.num_layers, number)
 

@@ -15,6 +15,7 @@ from planner.pipeline.judging import predict_plan
 from planner.report.figures import seconds
 from planner.report.layout import joined
 from planner.report.plan import decision
+from planner.schedules import schedule
 from planner.specs.plan import PlanFile
 
 
@@ -48,14 +49,15 @@ def _variants(plan: Plan, framework: Framework, batch: int) -> Iterator[Plan]:
     can = framework.can
     kind = replace(plan, other_pipelines=(), short_replicas=0)
     zeros = (plan.zero_stage, *(can.zero_stages_pipeline if plan.num_stages > 1 else can.zero_stages))
-    schedules = (plan.schedule, *can.schedules) if plan.virtual_stages == 1 else (plan.schedule,)
+    alike = [name for name in can.schedules if schedule(name).virtual_stages == schedule(name).directions == 1]
+    schedules = (plan.schedule, *alike) if plan.virtual_stages == 1 else (plan.schedule,)
     replicas = [number for number in range(1, kind.num_replicas + 1) if batch % (number * kind.micro_batch) == 0]
-    for stages, zero, schedule, number in product(_stages(kind), zeros, schedules, replicas[::-1][:4]):
+    for stages, zero, name, number in product(_stages(kind), zeros, schedules, replicas[::-1][:4]):
         yield replace(
             kind,
             stages=stages,
             zero_stage=zero,
-            schedule=schedule,
+            schedule=name,
             num_replicas=number,
             num_microbatches=batch // (number * kind.micro_batch),
         )

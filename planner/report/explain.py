@@ -19,6 +19,7 @@ from planner.report.prediction import MEMORY_TITLE, memory_lines
 from planner.report.problems import rejection_lines, spans
 from planner.report.ranks import rank_lines
 from planner.report.stages import stage_table
+from planner.schedules import schedule_of
 
 if TYPE_CHECKING:
     from planner.placement import Placement
@@ -111,11 +112,12 @@ def binding(plan: Plan, prediction: Prediction) -> list[str]:
         texts.append(f"not memory: the fullest stage fills {percent(share)} of its limit")
     filling = (plan.num_stages - 1) / plan.virtual_stages
     if prediction.bubble_fraction > 0.1 and not plan.other_pipelines:
-        texts.append(
-            f"stages idle {percent(prediction.bubble_fraction)} of the time; filling and draining "
-            f"{plural(plan.num_stages, 'stage')} with {plan.num_microbatches} micro-batches alone costs "
-            f"{percent(filling / (plan.num_microbatches + filling))}"
+        least = (
+            f"; filling and draining {plural(plan.num_stages, 'stage')} with {plan.num_microbatches} micro-batches"
+            f" alone costs {percent(filling / (plan.num_microbatches + filling))}"
         )
+        known = schedule_of(plan).orders is None  # others fill and drain in ways of their own
+        texts.append(f"stages idle {percent(prediction.bubble_fraction)} of the time{least if known else ''}")
     name, time = max(prediction.time, key=lambda item: item[1])
     texts.append(f"{words(name)} takes the most time, {percent(time / prediction.step_time)} of the step")
     return texts

@@ -94,7 +94,7 @@ def memory_lines(plan: Plan, prediction: Prediction) -> list[str]:
         rows.append(
             [
                 str(stage),
-                str(run.fullest.in_flight),
+                f"{round(run.fullest.in_flight, 2):g}",
                 *cells,
                 gib(run.fullest.peak_memory),
                 gib(run.fullest.memory_limit),

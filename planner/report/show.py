@@ -209,20 +209,20 @@ def show_optimizers(recipes: Sequence[OptimizerRecipe], width: int = WIDTH, *, s
 
 def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sources: bool = False) -> str:
     """Return what each framework can carry; with `sources`, also where that and its profile come from."""
-    head = ["framework", "schedules", "ZeRO", "with pp", "cp", "uneven", "mixed"]
+    head = ["framework", "ZeRO", "with pp", "cp", "uneven", "mixed", "schedules"]
     rows = [
         [
             framework.name,
-            ", ".join(framework.can.schedules) or "-",
             _stages(framework.can.zero_stages),
             _stages(framework.can.zero_stages_pipeline) or "no pp",
             ", ".join(framework.can.cp_comm_types) or "no",
             "yes" if framework.can.uneven_layers else "no",
             "yes" if framework.can.mixed_devices else "no",
+            ", ".join(framework.can.schedules) or "-",
         ]
         for framework in frameworks
     ]
-    lines = table(head, rows)
+    lines = table(head, wrapped_rows(head, rows, width))
     note = "cp: how context ranks exchange; uneven: stages of unlike numbers of layers; mixed: unlike devices in a plan"
     lines += ["", *labelled("", note, width, indent=0)]
     checked = [[framework.name, framework.can.version] for framework in frameworks]

@@ -177,7 +177,8 @@ def degrees(plan: Plan, axis: str) -> str:
 
 def _layers(first: Stage, last: Stage) -> str:
     """Return the layers of stages that follow one another, ``0-7``; with chunks ``0-1, 16-17`` and so on."""
-    ends = [(begin, end) for (begin, _), (_, end) in zip(first.chunks, last.chunks, strict=True)]
+    pairs = zip(first.chunks, last.chunks, strict=True)
+    ends = [(min(one[0], other[0]), max(one[1], other[1])) for one, other in pairs]
     texts = [f"{begin}-{end}" if end > begin else str(begin) for begin, end in ends]
     if len(texts) > CHUNKS:
         texts = [*texts[: CHUNKS - 1], f"... {texts[-1]}"]

@@ -1,22 +1,92 @@
 """The pipeline schedules, one file each; a new one is a file and a row of SCHEDULES."""
 
-from planner.schedules.base import BACKWARD, FORWARD, Operation, Schedule, operations, peak_in_flight
+from planner.domain.plan import Plan
+from planner.schedules.base import (
+    BACKWARD,
+    FORWARD,
+    INPUT,
+    WEIGHT,
+    Operation,
+    Orders,
+    Pass,
+    Schedule,
+    loop,
+    most_held,
+    operations,
+    peak_in_flight,
+)
+from planner.schedules.bitpipe import BITPIPE
+from planner.schedules.breadth_first import BREADTH_FIRST
+from planner.schedules.cells import cell, csv_text
+from planner.schedules.chimera import CHIMERA
+from planner.schedules.dualpipe import DUALPIPE
+from planner.schedules.dualpipev import DUALPIPEV
 from planner.schedules.gpipe import GPIPE
 from planner.schedules.interleaved import INTERLEAVED
+from planner.schedules.interleaved_zb import INTERLEAVED_ZB
 from planner.schedules.one_f_one_b import ONE_F_ONE_B
+from planner.schedules.pipedream_2bw import PIPEDREAM_2BW
+from planner.schedules.v_half import V_HALF
+from planner.schedules.v_min import V_MIN
+from planner.schedules.zb_h1 import ZB_H1
+from planner.schedules.zb_h2 import ZB_H2
+from planner.schedules.zbv import ZBV
 
-SCHEDULES: tuple[Schedule, ...] = (ONE_F_ONE_B, GPIPE, INTERLEAVED)
+SCHEDULES: tuple[Schedule, ...] = (
+    ONE_F_ONE_B,
+    GPIPE,
+    INTERLEAVED,
+    BREADTH_FIRST,
+    ZB_H1,
+    ZB_H2,
+    INTERLEAVED_ZB,
+    ZBV,
+    V_HALF,
+    V_MIN,
+    DUALPIPE,
+    DUALPIPEV,
+    CHIMERA,
+    BITPIPE,
+    PIPEDREAM_2BW,
+)
 
 
-def schedule(name: str, virtual_stages: int = 0) -> Schedule:
-    """Return the schedule called `name`, with `virtual_stages` chunks a stage if it knows chunks and these are given.
+def schedule(name: str, virtual_stages: int = 0, group: int = 0) -> Schedule:
+    """Return the schedule called `name`.
+
+    With `virtual_stages` chunks a stage and micro-batches in groups of `group`, where these are given and it has them.
 
     Raises:
         KeyError: there is no such schedule.
 
     """
     found = {entry.name: entry for entry in SCHEDULES}[name]
-    return found.with_chunks(virtual_stages) if found.with_chunks and virtual_stages else found
+    if found.with_chunks and virtual_stages:
+        found = found.with_chunks(virtual_stages)
+    return found.with_group(group) if found.with_group and group else found
 
 
-__all__ = ["BACKWARD", "FORWARD", "SCHEDULES", "Operation", "Schedule", "operations", "peak_in_flight", "schedule"]
+def schedule_of(plan: Plan) -> Schedule:
+    """Return the schedule of a plan, with the plan's chunks and groups."""
+    return schedule(plan.schedule, plan.virtual_stages, plan.microbatch_group)
+
+
+__all__ = [
+    "BACKWARD",
+    "FORWARD",
+    "INPUT",
+    "SCHEDULES",
+    "WEIGHT",
+    "Operation",
+    "Orders",
+    "Pass",
+    "Schedule",
+    "cell",
+    "csv_text",
+    "loop",
+    "most_held",
+    "operations",
+    "peak_in_flight",
+    "schedule",
+    "schedule_of",
+]

@@ -24,4 +24,5 @@ GPIPE = Schedule(
     order=_order,
     lanes=(("forward",), ("backward",)),
     changes_semantics=False,
+    runs_as=(("torchtitan", "GPipe"),),
 )

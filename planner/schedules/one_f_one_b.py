@@ -23,7 +23,7 @@ ONE_F_ONE_B = Schedule(
     summary="warm-up, then one forward and one backward in turn; holds at most as many micro-batches as stages remain",
     in_flight=_in_flight,
     order=_order,
-    lanes=(("forward", "backward"),),
     changes_semantics=False,
+    runs_as=(("megatron", "1F1B"), ("torchtitan", "1F1B"), ("deepspeed", "TrainSchedule")),
     exposes_transfers=True,
 )

@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from planner.schedules import BACKWARD, FORWARD, Schedule, operations
+from planner.schedules import BACKWARD, FORWARD, WEIGHT, Schedule, operations
 from planner.units import Seconds
 
-INPUT, WEIGHT = "I", "W"
-"""The halves of a backward pass: the gradients of its input, and of its weights."""
 COMPUTE, P2P, DP = "compute", "p2p", "dp"
 """Lanes of a stage, beside one of each axis that exchanges inside its passes."""
 ACTIVATIONS, GRADIENTS = "activations", "gradients"
@@ -29,6 +27,9 @@ class Pass(NamedTuple):
     """``F``, ``B``, ``I`` or ``W``."""
     micro_batch: int
     chunk: int
+    """Of those that the stage holds; with two directions those of the second come after those of the first."""
+    paired: bool = False
+    """Whether it runs at once with the next one of the stage: both wait for both inputs, and end together."""
 
 
 class Event(NamedTuple):
@@ -63,6 +64,8 @@ class Course:
     """The passes of each stage."""
     route: tuple[Place, ...]
     """Where a micro-batch goes forward, from the first layers to the last."""
+    other_route: tuple[Place, ...] = ()
+    """Where those go that come in at the other end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +78,36 @@ class Durations:
     """Transfers of activations between each place of the route and the next."""
     back: Sequence[Seconds]
     """Transfers of gradients, at the same joints."""
+    links: Mapping[tuple[int, int], Seconds] | None = None
+    """Transfers by sender and receiver, where whatever one sends to the other shares a link; None: by joints."""
     blocking: bool = False
     """Whether a stage does nothing else until what it sends has arrived."""
 
 
 def course(schedule: Schedule, num_stages: int, num_microbatches: int) -> Course:
-    """Return what a schedule makes the stages run: in every known one micro-batches pass each chunk in order."""
+    """Return what a schedule makes the stages run: from letters, micro-batches pass each chunk in order."""
+    if schedule.orders is not None:
+        return _listed(schedule, num_stages, num_microbatches)
     orders = tuple(_order(schedule, stage, num_stages, num_microbatches) for stage in range(num_stages))
     route = tuple((stage, chunk) for chunk in range(schedule.virtual_stages) for stage in range(num_stages))
     return Course(orders=orders, route=route)
+
+
+def _listed(schedule: Schedule, num_stages: int, num_microbatches: int) -> Course:
+    """Return the course of a schedule that is given by its passes."""
+    places = [{held: chunk for chunk, held in enumerate(hosted)} for hosted in schedule.hosted(num_stages)]
+    orders = tuple(
+        tuple(Pass(one.kind, one.microbatch, place[one.direction, one.stage], one.paired) for one in passes)
+        for place, passes in zip(places, schedule.passes(num_stages, num_microbatches), strict=True)
+    )
+    routes = [
+        tuple(
+            (rank := schedule.rank(number, direction, num_stages), places[rank][direction, number])
+            for number in range(num_stages * schedule.virtual_stages)
+        )
+        for direction in range(schedule.directions)
+    ]
+    return Course(orders=orders, route=routes[0], other_route=routes[1] if len(routes) > 1 else ())
 
 
 def _order(schedule: Schedule, stage: int, num_stages: int, num_microbatches: int) -> tuple[Pass, ...]:
@@ -124,51 +148,60 @@ class _Running:
 
     def run(self) -> list[Event]:
         orders = self.what.orders
-        at = {place: index for index, place in enumerate(self.what.route)}
+        routes = (self.what.route, self.what.other_route)
+        at = {place: (index, route) for route in routes for index, place in enumerate(route)}
         free, done = [0.0] * len(orders), [0] * len(orders)
         woken = deque(range(len(orders)))
         while woken:
             stage = woken.popleft()
             while done[stage] < len(orders[stage]):
-                one = orders[stage][done[stage]]
-                place = at[stage, one.chunk]
-                ready = self._ready(one, place)
-                if ready is None:
+                first = done[stage]
+                together = orders[stage][first : first + 1 + orders[stage][first].paired]
+                ready = [self._ready(one, *at[stage, one.chunk]) for one in together]
+                if None in ready:
                     break
-                start = max(free[stage], ready)
-                end = start + self.takes.passes[one.kind, stage, one.chunk]
-                self.events.append(Event(stage, COMPUTE, one.kind, start, end, one.micro_batch, one.chunk))
-                free[stage], receiver = self._send(one, stage, place, end)
-                done[stage] += 1
-                if receiver >= 0:
-                    woken.append(receiver)
+                end = max(free[stage], *(time for time in ready if time is not None))
+                for one in together:
+                    start, end = end, end + self.takes.passes[one.kind, stage, one.chunk]
+                    self.events.append(Event(stage, COMPUTE, one.kind, start, end, one.micro_batch, one.chunk))
+                for one in together:
+                    free[stage], receiver = self._send(one, stage, *at[stage, one.chunk], end)
+                    if receiver >= 0:
+                        woken.append(receiver)
+                done[stage] += len(together)
         stuck = [f"stage {stage}" for stage, order in enumerate(orders) if done[stage] < len(order)]
         assert not stuck, f"the passes of {', '.join(stuck)} wait for inputs that never come"
         return self.events
 
-    def _ready(self, one: Pass, place: int) -> float | None:
+    def _ready(self, one: Pass, place: int, route: Sequence[Place]) -> float | None:
         """Return when the input of a pass is there; None if nobody has sent it yet."""
-        first = 0 if one.kind == FORWARD else len(self.what.route) - 1
+        first = 0 if one.kind == FORWARD else len(route) - 1
         if one.kind == WEIGHT or place == first:
             return 0.0  # its own lane alone makes it wait
         return self.arrived.get((_way(one.kind), one.micro_batch, place))
 
-    def _send(self, one: Pass, stage: int, place: int, end: float) -> tuple[float, int]:
+    def _send(self, one: Pass, stage: int, place: int, route: Sequence[Place], end: float) -> tuple[float, int]:
         """Hand the result of a pass on; return when the lane is free, and who may have waited."""
         way = _way(one.kind)
         following = place + 1 if way == FORWARD else place - 1
-        if one.kind == WEIGHT or not 0 <= following < len(self.what.route):
+        if one.kind == WEIGHT or not 0 <= following < len(route):
             return end, -1
-        receiver, chunk = self.what.route[following]
-        hop = self.takes.ahead[place] if way == FORWARD else self.takes.back[following]
-        begin = end if self.takes.blocking else max(end, self.links.get((way, stage, receiver), 0.0))
+        receiver, chunk = route[following]
+        hop, link = self._hop(way, stage, receiver, min(place, following))
+        begin = end if self.takes.blocking else max(end, self.links.get(link, 0.0))
         arrival = end if receiver == stage else begin + hop
         if arrival > begin:
             carried = ACTIVATIONS if way == FORWARD else GRADIENTS
             self.events.append(Event(stage, P2P, carried, begin, arrival, one.micro_batch, one.chunk, receiver, chunk))
-        self.links[way, stage, receiver] = arrival
+        self.links[link] = arrival
         self.arrived[way, one.micro_batch, following] = arrival
         return arrival if self.takes.blocking else end, receiver
+
+    def _hop(self, way: str, stage: int, receiver: int, joint: int) -> tuple[Seconds, tuple[str, int, int]]:
+        """Return how long a transfer takes, and which link it takes."""
+        if self.takes.links is None:
+            return (self.takes.ahead if way == FORWARD else self.takes.back)[joint], (way, stage, receiver)
+        return self.takes.links.get((stage, receiver), 0.0), ("", stage, receiver)
 
 
 def _way(kind: str) -> str:

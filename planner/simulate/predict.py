@@ -10,7 +10,9 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction, StagePrediction
-from planner.schedules import schedule
+from planner.schedules import schedule_of
+from planner.simulate.board import StageTimes
+from planner.simulate.orders import replay_orders
 from planner.simulate.replay import Replay, replay
 
 
@@ -46,23 +48,35 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
                 device_memory=cluster.group(stage.group).device.memory,
                 in_flight=held,
             )
-            for stage, cost, held in zip(plan.all_stages, costs.all_stages, _in_flight(pipelines), strict=True)
+            for stage, cost, held in zip(plan.all_stages, costs.all_stages, _in_flight(pipelines, costs), strict=True)
         ),
     )
 
 
-def _in_flight(pipelines: Sequence[Plan]) -> Iterator[float]:
-    """Yield the micro-batches that every stage holds at most."""
-    for plan in pipelines:
-        chosen = schedule(plan.schedule, plan.virtual_stages)
-        yield from (chosen.held(stage, plan.num_stages, plan.num_microbatches) for stage in range(plan.num_stages))
+def _in_flight(pipelines: Sequence[Plan], costs: PlanCost) -> Iterator[float]:
+    """Yield the micro-batches that every stage holds at most, its layers counted where they differ between chunks."""
+    for plan, cost in zip(pipelines, costs.pipelines, strict=True):
+        chosen = schedule_of(plan)
+        for index, stage in enumerate(cost.stages):
+            yield stage.in_flight if stage.hosted else chosen.held(index, plan.num_stages, plan.num_microbatches)
 
 
 def _replayed(plan: Plan, costs: PlanCost, *, alone: bool) -> Replay:
     """Return the replay of one kind of pipeline; without its exchange where others are waited for."""
+    chosen = schedule_of(plan)
+    if chosen.orders is not None:
+        times = {
+            (one.direction, one.stage): StageTimes(
+                forward=one.forward, backward=one.backward, weight=one.weight, sync=one.sync * alone
+            )
+            for stage in costs.stages
+            for one in stage.hosted
+        }
+        sync = [stage.sync * alone for stage in costs.stages]
+        return replay_orders(chosen, times, costs.links, sync, plan.num_microbatches)
     passes, joints = costs.passes, costs.joints
     return replay(
-        schedule(plan.schedule, plan.virtual_stages),
+        chosen,
         [forward for forward, _ in passes],
         [backward for _, backward in passes],
         [hop.forward for hop in joints],
@@ -83,7 +97,7 @@ def _step_parts(
     cost = costs.stages[busiest]
     parts = [*cost.parts, ("stage_transfers", sum(costs.sends[busiest]))]
     passes = [(part, plan.num_microbatches * seconds) for part, seconds in parts if seconds > 0.0]
-    sync = cost.sync if exchange is None else exchange
+    sync = observed.exposed_sync[busiest] if exchange is None else exchange
     waiting = ends - sum(seconds for _, seconds in passes) - sync
     return (
         *passes,

@@ -29,10 +29,16 @@ class Replay:
     """[s] that the stage spent on passes."""
     peak_in_flight: tuple[int, ...]
     """Most passes that the stage had run forward and not yet backward: micro-batches, where it is one chunk."""
+    exposed_sync: tuple[float, ...]
+    """[s] between the stage's last pass and the end of its exchange."""
+    joins_steps: bool = False
+    """Whether stages begin the next step at times as far apart as in this one."""
 
     @property
     def makespan(self) -> float:
-        """[s] between the first and the last pass of all stages."""
+        """[s] between the first and the last pass: of all stages, or of the longest where steps are joined."""
+        if self.joins_steps:
+            return max(finish - start for start, finish in zip(self.start, self.finish, strict=True))
         return max(self.finish) - min(self.start)
 
     @property
@@ -83,13 +89,15 @@ def replay(
     if not run(ranks, 2 * num_passes):
         raise AssertionError(f"schedule {schedule.name} is stuck: {'; '.join(waiting_for(ranks))}")
     finish = [rank.free for rank in ranks]
-    ends = [end + last for end, last in zip(finish, _ticks(sync), strict=True)]
+    last = _ticks(sync)
+    ends = [end + exchange for end, exchange in zip(finish, last, strict=True)]
     return Replay(
         step_time=max(ends) * _TICK,
         start=tuple(begun * _TICK for begun in start),
         finish=tuple(end * _TICK for end in finish),
         busy=tuple(num_microbatches * (rank.forward + rank.backward) * _TICK for rank in ranks),
         peak_in_flight=tuple(peak_in_flight(order) for order in orders),
+        exposed_sync=tuple(exchange * _TICK for exchange in last),
     )
 
 

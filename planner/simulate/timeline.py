@@ -9,8 +9,9 @@ from planner.costs import PlanCost, StageCost
 from planner.domain.plan import Plan
 from planner.domain.prediction import OPTIMIZER_STEP
 from planner.parallelism import AXES
-from planner.schedules import FORWARD, schedule
-from planner.simulate.events import COMPUTE, DP, INPUT, P2P, Durations, Event, course, run
+from planner.schedules import FORWARD, INPUT, schedule_of
+from planner.simulate.events import COMPUTE, DP, P2P, Durations, Event, course, run
+from planner.simulate.orders import last_exchange
 from planner.units import Seconds
 
 GATHER, EXCHANGE, OPTIMIZER, OVERHEAD = "gather_weights", "gradient_exchange", "optimizer", "step_overhead"
@@ -71,11 +72,12 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
         for stage, (own, priced) in enumerate(zip(by_stage, cost.stages, strict=True)):
             passes = sorted((event for event in own if event.lane == COMPUTE), key=lambda event: event.start)
             done = _done(own, cost) if alone else last
-            end = done + (priced.sync if alone else shared)
+            end = done + (_exposed(passes, priced, done) if alone else shared)
             ends = max(ends, end)
-            update = Event(stage, COMPUTE, OPTIMIZER, end - priced.update, end)
+            update = Event(stage, COMPUTE, OPTIMIZER, max(done, end - priced.update), end)
             exchange = Event(stage, DP, EXCHANGE, done, update.start)
-            memory.append(tuple(_memory(passes, update, priced, one.virtual_stages)))
+            shares = [run.share for run in priced.hosted] or [1.0 / one.virtual_stages] * one.virtual_stages
+            memory.append(tuple(_memory(passes, update, priced, shares)))
             after = (event for event in (exchange, update) if event.end > event.start)
             events += [_numbered(event, offset) for event in (*own, *_inside(passes, priced), *after)]
     overhead = costs.step_overhead
@@ -87,8 +89,16 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
 
 def _ran(plan: Plan, costs: PlanCost) -> list[Event]:
     """Return the passes and transfers of one kind of pipeline."""
-    orders = course(schedule(plan.schedule, plan.virtual_stages), plan.num_stages, plan.num_microbatches)
+    orders = course(schedule_of(plan), plan.num_stages, plan.num_microbatches)
     return run(orders, _durations(plan, costs))
+
+
+def _exposed(passes: Sequence[Event], cost: StageCost, done: float) -> Seconds:
+    """Return what a stage's exchange takes after its passes are `done`, what has run beside them left out."""
+    if not any(run.sync for run in cost.hosted):
+        return cost.sync
+    ended = {event.chunk: event.end for event in passes}
+    return last_exchange(done, sorted((ended[chunk], run.sync) for chunk, run in enumerate(cost.hosted)))
 
 
 def _durations(plan: Plan, costs: PlanCost) -> Durations:
@@ -97,6 +107,10 @@ def _durations(plan: Plan, costs: PlanCost) -> Durations:
     for stage, cost in enumerate(costs.stages):
         for chunk, (forward, backward) in enumerate(cost.passes):
             passes["F", stage, chunk], passes["B", stage, chunk] = forward, backward
+        for chunk, hosted in enumerate(cost.hosted):
+            whole, weight = hosted.backward, hosted.weight
+            times = {"F": hosted.forward, "B": whole, "I": whole - weight, "W": weight}
+            passes |= {(kind, stage, chunk): time for kind, time in times.items()}
     rounds = (*costs.hops, *([costs.wrap] if costs.wrap else [])) * plan.virtual_stages
     joints = rounds[: plan.num_stages * plan.virtual_stages - 1]
     return Durations(
@@ -104,6 +118,7 @@ def _durations(plan: Plan, costs: PlanCost) -> Durations:
         ahead=[hop.forward for hop in joints],
         back=[hop.backward for hop in joints],
         blocking=costs.blocking,
+        links=costs.links if costs.stages[0].hosted else None,
     )
 
 
@@ -130,14 +145,15 @@ def _inside(passes: Sequence[Event], cost: StageCost) -> Iterator[Event]:
 
 
 def _memory(
-    passes: Sequence[Event], update: Event, cost: StageCost, virtual_stages: int
+    passes: Sequence[Event], update: Event, cost: StageCost, shares: Sequence[float]
 ) -> Iterator[tuple[float, float]]:
     """Yield ([s], [bytes]) whenever the memory of a stage changes.
 
     A micro-batch is held from the beginning of its forward pass to the end of its backward one (of the gradient of the
-    weights, where that runs apart). The optimizer's peak is that of a step after the first.
+    weights, where that runs apart), by the `shares` of the chunks. The optimizer's peak is that of a step after the
+    first.
     """
-    levels, held = cost.levels, 0
+    levels, held = cost.levels, [0] * len(shares)
     points = [(0.0, levels.resident)]
 
     def change(time: float, size: float) -> None:
@@ -147,11 +163,16 @@ def _memory(
             points.append((time, size))
 
     for one in passes:
-        held += one.name == FORWARD
-        change(one.start, levels.resident + levels.working + held * levels.held / virtual_stages)
-        held -= one.name not in {FORWARD, INPUT}
-        change(one.end, levels.resident + held * levels.held / virtual_stages)
+        held[one.chunk] += one.name == FORWARD
+        change(one.start, levels.resident + levels.working + _weighed(held, shares) * levels.held)
+        held[one.chunk] -= one.name not in {FORWARD, INPUT}
+        change(one.end, levels.resident + _weighed(held, shares) * levels.held)
     if update.end > update.start:
         change(update.start, max(levels.resident, dict(cost.peaks)[OPTIMIZER_STEP]))
         change(update.end, levels.resident)
     yield from points
+
+
+def _weighed(held: Sequence[int], shares: Sequence[float]) -> float:
+    """Return the micro-batches held [-], a chunk counting as its share of the layers."""
+    return sum(number * share for number, share in zip(held, shares, strict=True))

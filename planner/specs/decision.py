@@ -26,6 +26,7 @@ def _pipeline_record(plan: Plan) -> dict[str, Any]:
     return {
         "schedule": plan.schedule,
         **({"virtual_stages": plan.virtual_stages} if plan.virtual_stages > 1 else {}),
+        **({"microbatch_group": plan.microbatch_group} if plan.microbatch_group else {}),
         "num_replicas": plan.num_replicas,
         "micro_batch": plan.micro_batch,
         "num_microbatches": plan.num_microbatches,
@@ -81,5 +82,6 @@ def _pipeline(record: PipelineRecord, zero_stage: int) -> Plan:
         num_microbatches=record.num_microbatches,
         zero_stage=zero_stage,
         virtual_stages=record.virtual_stages,
+        microbatch_group=record.microbatch_group,
         short_replicas=record.short_replicas,
     )

@@ -21,11 +21,12 @@ _SAME = {
     "seq_len": "seq",
     "zero_stage": "zero",
     "sequence_parallel": "sp",
+    "microbatch_group_size_per_vp_stage": "vpp_group",
 }
 """Other words for a key -> key."""
 _SWITCH = {**dict.fromkeys(("1", "true", "on", "yes"), True), **dict.fromkeys(("0", "false", "off", "no"), False)}
 _CHOICES = {"recompute": ("none", "selective", "full"), "cp_comm_type": CP_COMM_TYPES}
-_COUNTS = ("tp", "pp", "vpp", "dp", "cp", "ep", "etp", "mbs", "gbs", "seq")
+_COUNTS = ("tp", "pp", "vpp", "vpp_group", "dp", "cp", "ep", "etp", "mbs", "gbs", "seq")
 _WORDS = ("recompute", "schedule", "framework", "cp_comm_type")
 
 
@@ -37,6 +38,8 @@ class Layout:
     pp: int = 1
     vpp: int = 1
     """Virtual stages: chunks of layers of each stage."""
+    vpp_group: int | None = None
+    """Micro-batches that pass a chunk before any passes the next one; by default one a stage."""
     dp: int | None = None
     """By default what the devices leave."""
     cp: int = 1

@@ -56,6 +56,9 @@ class PipelineRecord(Record):
 
     schedule: Text
     virtual_stages: Count = Field(1, description="Chunks of layers of each stage (vpp).")
+    microbatch_group: Index = Field(
+        0, description="Micro-batches that pass a chunk before any passes the next one; 0: one a stage (vpp_group)."
+    )
     num_replicas: Count = Field(description="Copies of the pipeline (dp, where there are no unlike ones).")
     micro_batch: Count = Field(description="[samples]")
     num_microbatches: Count = Field(description="Micro-batches of one replica in one step.")

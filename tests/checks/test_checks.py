@@ -10,6 +10,7 @@ import pytest
 
 from planner.checks import CHECKS, Check, Context, run_checks
 from planner.domain.plan import Stage, Strategy
+from planner.schedules import SCHEDULES
 
 Change = Callable[[Context], Context]
 
@@ -17,6 +18,13 @@ Change = Callable[[Context], Context]
 def plan(**fields: Any) -> Change:
     """Return the change of some of the plan's fields."""
     return lambda context: replace(context, plan=replace(context.plan, **fields))
+
+
+def alike(context: Context) -> Context:
+    """Return the context with the strategy of its first stage everywhere."""
+    first, *others = context.plan.stages
+    stages = (first, *(replace(other, strategy=first.strategy) for other in others))
+    return replace(context, plan=replace(context.plan, stages=stages))
 
 
 def stage(index: int, **fields: Any) -> Change:
@@ -114,6 +122,12 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
         "stages[1].chunks: are 1; must be 2, the virtual stages of the plan",
         chunks(((0, 1), (4, 5)), ((2, 3), (6, 7))),
     ),
+    (
+        "layers",
+        lambda context: plan(schedule="zbv")(chunks(((0, 1), (4, 5)), ((2, 3), (6, 7)))(context)),
+        "stages[1].chunks[1]: is 6, which leaves out layers; must be 4",
+        lambda context: plan(schedule="zbv")(chunks(((0, 1), (6, 7)), ((2, 3), (4, 5)))(context)),
+    ),
     ("batch", plan(num_replicas=0), "num_replicas: is 0; must be at least 1", plan(num_replicas=2)),
     (
         "batch",
@@ -136,13 +150,16 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
     (
         "schedule",
         plan(schedule="zigzag"),
-        "schedule: is zigzag, which is not known; known are 1f1b, gpipe, interleaved",
+        f"schedule: is zigzag, which is not known; known are {', '.join(listed.name for listed in SCHEDULES)}",
         plan(schedule="gpipe"),
     ),
     (
         "schedule",
         plan(virtual_stages=2),
-        "virtual_stages: is 2; schedule 1f1b has one chunk a stage; interleaved has several",
+        (
+            "virtual_stages: is 2; schedule 1f1b has one chunk a stage; any other number have interleaved,"
+            " breadth-first, interleaved-zb"
+        ),
         plan(schedule="interleaved"),
     ),
     (
@@ -156,6 +173,42 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
         plan(schedule="interleaved", virtual_stages=2, num_microbatches=7),
         "schedule: is interleaved, which needs micro-batches in groups of 2, one a stage; 7 are no whole groups",
         plan(num_microbatches=8),
+    ),
+    (
+        "schedule",
+        plan(schedule="zbv"),
+        (
+            "virtual_stages: is 1; schedule zbv has 2 chunks a stage; any other number have interleaved,"
+            " breadth-first, interleaved-zb"
+        ),
+        plan(virtual_stages=2),
+    ),
+    (
+        "schedule",
+        plan(microbatch_group=4),
+        "microbatch_group: is 4; must be 0 with schedule 1f1b; groups have interleaved",
+        plan(schedule="interleaved", virtual_stages=2),
+    ),
+    (
+        "schedule",
+        plan(schedule="dualpipe", num_microbatches=5),
+        "schedule: is dualpipe, which needs an even number of micro-batches, 4 or more; 5 do not do",
+        plan(schedule="zb-h1"),
+    ),
+    (
+        "schedule",
+        plan(schedule="chimera", short_replicas=1),
+        "short_replicas: is 1; must be 0 with chimera, which has as many from either end",
+        lambda context: plan(short_replicas=0)(alike(context)),
+    ),
+    (
+        "schedule",
+        lambda context: plan(schedule="chimera")(stage(1, recompute="selective")(alike(context))),
+        (
+            "stages[1]: are cut or recomputed otherwise than those of stages[0]; must be alike with chimera, where both"
+            " hold the same layers"
+        ),
+        stage(1, recompute="none"),
     ),
     ("schedule", plan(virtual_stages=0), "virtual_stages: is 0; must be at least 1", plan(virtual_stages=1)),
     ("schedule", plan(zero_stage=4), "zero_stage: is 4; must be 0 to 3", plan(zero_stage=3)),
@@ -342,12 +395,12 @@ NONSENSE = (
 )
 
 
+@pytest.mark.parametrize("schedule", ["", *(listed.name for listed in SCHEDULES)])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_nonsense_never_crashes(sound: Context, check: Check) -> None:
+def test_nonsense_never_crashes(sound: Context, check: Check, schedule: str) -> None:
     """Whatever stands in a plan, a check answers, without memory and without groups as well."""
-    broken = plan(stages=NONSENSE, schedule="", num_replicas=-1, micro_batch=0, num_microbatches=-7, zero_stage=-1)(
-        sound
-    )
+    nonsense: dict[str, Any] = {"num_replicas": -1, "micro_batch": 0, "num_microbatches": -8, "zero_stage": -1}
+    broken = plan(stages=NONSENSE, schedule=schedule, **nonsense)(sound)
     empty = replace(broken, cluster=replace(broken.cluster, groups=()), stages=None)
     for context in (broken, empty, job(headroom=2.0, global_batch=0, sequence=0)(broken)):
         assert all(problem.place and problem.message for problem in check.check(context))

@@ -87,6 +87,15 @@ def test_each_missing_capability_is_one_reason(demanding: Context, lacking: dict
     assert runs_on(demanding.plan, (framework("able"), lame), demanding.cluster) == ("able",)
 
 
+def test_groups_of_micro_batches_are_megatrons(demanding: Context) -> None:
+    """Schedules by the name of `interleaved` have them elsewhere too, but of as many as there are stages."""
+    plan = replace(demanding.plan, schedule="interleaved", virtual_stages=2, microbatch_group=5)
+    megatron, other = (framework(name, schedules=("interleaved",)) for name in ("megatron", "other"))
+    assert refusals(plan, megatron, demanding.cluster) == ()
+    reason = "other cannot run micro-batches in groups of 5 (only of as many as there are stages)"
+    assert refusals(plan, other, demanding.cluster) == (reason,)
+
+
 def test_stages_with_unlike_contexts_run_nowhere(demanding: Context) -> None:
     """No framework hands over from stages that cut samples to stages that do not, however able it is."""
     first, second = demanding.plan.stages

@@ -107,8 +107,8 @@ pipeline_parallel_microbatch_size = 2
     [
         ('[activation_checkpoint]\nmode = "memory_budget"\n', "write selective, full or none"),
         (
-            '[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = "ZBVZeroBubble"\n',
-            "it knows 1F1B, GPipe, Interleaved1F1B",
+            '[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = "2F2B"\n',
+            "it knows 1F1B, GPipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV",
         ),
         ("[training]\nlocal_batch_size = 0\n", "should be a whole number from 1 to 1,000,000,000, not 0"),
         ('[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule_csv = "x"\n', "name one"),

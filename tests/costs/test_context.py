@@ -11,7 +11,7 @@ from planner.costs import plan_cost
 from planner.costs.collectives import all_to_all_rate, collective_time, neighbour_rate
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.layer import layer_cost
-from planner.costs.plan import StageCost
+from planner.costs.priced import StageCost
 from planner.domain.cluster import Cluster, DeviceGroup
 from planner.domain.job import Job
 from planner.domain.model import Model

@@ -247,6 +247,15 @@ def test_stages_are_said_by_the_simplest_flags() -> None:
     assert cut((2, 1), (2, 2)) == ["--pipeline-model-parallel-layout Ett|tt|t|ttL"]
 
 
+def test_groups_of_micro_batches_are_said() -> None:
+    """Groups of more micro-batches than there are stages are written and read; by default nothing is."""
+    made = plan((2, 2), (2, 2), microbatches=12)
+    assert "--microbatch-group-size-per-virtual-pipeline-stage" not in arguments(plan_file(made))
+    grouped = plan_file(replace(made, microbatch_group=4))
+    assert "--microbatch-group-size-per-virtual-pipeline-stage 4" in lines(grouped)
+    assert read_back(grouped)[0].vpp_group == 4
+
+
 def test_layers_that_are_recomputed_are_counted_a_chunk() -> None:
     """Four of a stage's six layers in two chunks are two of each; three are nothing that Megatron-LM can say."""
     even = plan((3, 3), (3, 3), recomputed=4)

@@ -187,3 +187,17 @@ def plain(model: Model, **changes: Any) -> PlanFile:
 def changed(model: str = "", **changes: Any) -> PlanFile:
     read = read_model(str(transcripts.ROOT / "model_specs" / model)) if model else read_named("8B")
     return plain(read, **changes)
+
+
+def test_schedules_that_split_backward_passes_are_not_compiled() -> None:
+    """Torch stops at a compiled model there; stages are named in the order of the layers, there and back."""
+    seeds = [titan_plans.drawn(seed) for seed in range(200)]
+    found = [one for one in seeds if one.plan.schedule == "zbv" and one.plan.num_stages == 2]
+    texts = [(file, text) for file in found if (text := written(TORCHTITAN_TOML, file)) is not None]
+    assert texts
+    for file, text in texts:
+        assert 'pipeline_parallel_schedule = "ZBVZeroBubble"' in text
+        assert "[compile]\nenable = false" in text
+        first, second = file.plan.stages
+        layout = FORM.setup(FORM.read(text, "plan.toml")).layout
+        assert layout.chunk_layers == (first.chunk_sizes, second.chunk_sizes)

@@ -17,8 +17,10 @@ from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
 from planner.report.prediction import prediction_text
 from planner.report.problems import no_plan_text, problem_lines, problems_text
+from planner.report.schedules import show_schedules
 from planner.report.show import show_cluster, show_devices, show_frameworks, show_model, show_optimizers
 from planner.report.terminal import readable, write
+from planner.schedules import SCHEDULES
 from planner.specs import catalog
 from planner.specs.cluster import cluster_from_record, read_cluster
 from planner.units import GIB
@@ -132,6 +134,7 @@ def test_specs_and_catalogue_fit_a_screen(mixed: Case) -> None:
     texts = [show_cluster(cluster) for cluster in clusters]
     texts += [show_model(mixed.model, 4096), show_devices(catalog.devices()), show_frameworks(catalog.frameworks())]
     texts.append(show_optimizers(catalog.optimizers(), sources=True))
+    texts += [show_schedules(SCHEDULES), *(show_schedules([listed]) for listed in SCHEDULES)]
     assert max(len(line) for text in texts for line in text.splitlines()) <= SCREEN
 
 

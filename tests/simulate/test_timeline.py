@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 
 from builders import Planning, cluster, framework, group, job, model
+from pipelines import SPELLED
 from planner.costs import Hop, PlanCost, StageCost, plan_cost
 from planner.domain.plan import Plan, Stage, Strategy
 from planner.domain.prediction import FORWARD_BACKWARD
-from planner.schedules import SCHEDULES, schedule
+from planner.schedules import SCHEDULES, Schedule, schedule
 from planner.simulate import Timeline, predict, timeline
 from planner.simulate.events import COMPUTE, DP, P2P, Course, Durations, Event, Pass, course, run
 
@@ -44,7 +45,7 @@ def drawn_stages(draw: random.Random, layers: int, num_stages: int, chunks: int,
 
 def drawn_plan(draw: random.Random, layers: int, *, alone: bool = True) -> Plan:
     """Return a plan that any schedule may have, without regard to devices; not `alone`, one of unlike pipelines."""
-    listed = draw.choice(SCHEDULES)
+    listed = draw.choice(SPELLED)
     chunks = draw.choice((2, 3)) if listed.with_chunks else 1
     num_stages = draw.randint(2 if chunks > 1 else 1, 4)
     batches = num_stages * draw.randint(1, 6) if chunks > 1 else draw.randint(1, 24)
@@ -91,6 +92,68 @@ def test_the_events_are_those_of_the_prediction(seed: int) -> None:
     for passes, memory, stage in zip(found.passes, found.memory, prediction.stages, strict=True):
         in_passes = [size for time, size in memory if time < passes[-1].end]
         assert max(in_passes) == pytest.approx(dict(stage.peaks)[FORWARD_BACKWARD], rel=1e-9)
+
+
+LISTED = tuple(listed for listed in SCHEDULES if listed.orders is not None)
+
+
+@pytest.mark.parametrize("listed", LISTED, ids=lambda listed: listed.name)
+def test_passes_that_are_given_take_what_is_predicted(listed: Schedule) -> None:
+    """With unlike stages and chunks, links, and exchanges of either kind: the same step, and memory as full.
+
+    Where steps run into one another, the timeline shows one with its beginning and its end.
+    """
+    for sizes in ((4, 4, 4, 4), (5, 3, 6, 2), (2, 6, 3, 5)):
+        asked = Planning(
+            cluster=cluster(group("g0", nodes=4, speed=2.0), group("g1", nodes=4, inter=1e8)),
+            model=model(sum(sizes)),
+            job=job(32),
+            framework=framework(step_overhead=0.01, outside_allocator=1e9, fragmentation=1.1),
+        )
+        plan = listed_plan(listed, sizes)
+        costs = plan_cost(plan, asked.cluster, asked.model, asked.job, asked.framework)
+        prediction, found = predict(plan, costs, asked.cluster, asked.model, asked.job), timeline(plan, costs)
+        if listed.joins_steps or not listed.flushes:
+            assert found.step_time > prediction.step_time
+        else:
+            assert found.step_time == pytest.approx(prediction.step_time, rel=1e-9)
+        for passes, memory, stage in zip(found.passes, found.memory, prediction.stages, strict=True):
+            in_passes = [size for time, size in memory if time < passes[-1].end]
+            assert max(in_passes) == pytest.approx(dict(stage.peaks)[FORWARD_BACKWARD], rel=1e-9)
+
+
+def listed_plan(listed: Schedule, sizes: tuple[int, ...]) -> Plan:
+    """Return a plan of four stages, two on each group, that hold what the schedule places on them.
+
+    `sizes` are layers of the stages; with two chunks, each of them has its part of a stage's, not always the same.
+    """
+    chunks = listed.virtual_stages
+    runs = list(sizes) if chunks == 1 else [size - 1 - size // 3 for size in sizes]
+    if chunks == 2:
+        runs += [1 + size // 3 for size in reversed(sizes)]
+    ends = list(accumulate(runs))
+    stages = []
+    for index, hosted in enumerate(listed.hosted(4)):
+        own = [(ends[number] - runs[number], ends[number] - 1) for direction, number in hosted if direction == 0]
+        stages.append(
+            Stage(
+                group=("g0", "g1")[index // 2] if listed.directions == 1 else "g0",
+                first_layer=own[0][0],
+                last_layer=own[0][1],
+                later_chunks=tuple(own[1:]),
+                strategy=Strategy(degrees=(("tp", 2),)),
+                num_recomputed=index % 2,
+            )
+        )
+    return Plan(
+        stages=tuple(stages),
+        schedule=listed.name,
+        num_replicas=2,
+        micro_batch=1,
+        num_microbatches=16,
+        zero_stage=1,
+        virtual_stages=chunks,
+    )
 
 
 @pytest.mark.parametrize("seed", range(0, 150, 5))
@@ -257,5 +320,5 @@ def test_memory_by_hand() -> None:
     )
     times = (("F", 0.0, 0), ("F", 1.0, 1), ("B", 3.0, 0), ("B", 4.0, 1))
     passes = [Event(0, COMPUTE, kind, start, start + 1, number, 0) for kind, start, number in times]
-    found = tuple(_memory(passes, Event(0, COMPUTE, "optimizer", 5.0, 6.0), cost, 1))
+    found = tuple(_memory(passes, Event(0, COMPUTE, "optimizer", 5.0, 6.0), cost, [1.0]))
     assert found == ((0.0, 15.0), (1.0, 17.0), (2.0, 14.0), (3.0, 17.0), (4.0, 15.0), (5.0, 14.0), (6.0, 10.0))

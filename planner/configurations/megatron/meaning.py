@@ -48,6 +48,7 @@ def setup(configuration: Configuration, in_words: Callable[[str], str] = str) ->
         tp=facts.tp,
         pp=facts.pp,
         vpp=facts.vpp,
+        vpp_group=_group(facts),
         dp=facts.dp or None,
         cp=facts.cp,
         cp_comm_type=_exchange(facts) if facts.cp > 1 else None,
@@ -69,6 +70,12 @@ def setup(configuration: Configuration, in_words: Callable[[str], str] = str) ->
         precision=precision(facts),
         assumed=tuple(in_words(sentence) for sentence in (*_assumed(facts), *more)),
     )
+
+
+def _group(facts: Facts) -> int | None:
+    """Return how many micro-batches pass a chunk together, where it is not one a stage."""
+    number = facts.value("microbatch_group_size_per_vp_stage")
+    return number if facts.vpp > 1 and isinstance(number, int) and number != facts.pp else None
 
 
 def _problems(facts: Facts) -> Iterator[tuple[str, str]]:

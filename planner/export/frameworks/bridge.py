@@ -106,6 +106,7 @@ def _degrees(file: PlanFile, order: str) -> dict[str, Any]:
         "model.tensor_model_parallel_size": strategy.degree("tp"),
         "model.pipeline_model_parallel_size": plan.num_stages,
         "model.virtual_pipeline_model_parallel_size": plan.virtual_stages if plan.virtual_stages > 1 else None,
+        "model.microbatch_group_size_per_vp_stage": plan.microbatch_group or None,
         "model.pipeline_model_parallel_layout": None if even else text_of(tuple(sizes)),
         "model.context_parallel_size": strategy.degree("cp"),
         "model.expert_model_parallel_size": 1,

@@ -1,7 +1,8 @@
 """torchtitan from 0.3: a configuration is a Python function, found by --module and --config.
 
 A request: `files` (name: text; modules that are put on the path), `argv` (all flags, --module and --config among them),
-`world`, `ranks` (as which the trainer is started; default rank 0 alone), or `keys: true`.
+`world`, `ranks` (as which the trainer is started; default rank 0 alone), or `keys: true`; or `schedule` and what
+torch_pipelines.py asks for, which is about the torch of the environment.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from unittest import mock
 
 import tables
 import titan
+import torch_pipelines
 from torchtitan.config.manager import ConfigManager
 from torchtitan.distributed import activation_checkpoint, fsdp
 from torchtitan.trainer import Trainer
@@ -26,6 +28,8 @@ REFUSALS = (*titan.REFUSALS, ImportError)
 
 def answer(request: dict[str, typing.Any]) -> titan.Facts:
     """What torchtitan makes of the configuration, as each of the ranks asked for."""
+    if "schedule" in request:
+        return torch_pipelines.passes(request)
     if request.get("keys"):
         return {"version": importlib.metadata.version("torchtitan"), "tables": _tables()}
     ranks = request.get("ranks", [0])

@@ -25,6 +25,7 @@ from planner.configurations.forms.torchtitan.degrees import (
     model_of,
 )
 from planner.configurations.forms.torchtitan.stages import (
+    FOLDED,
     PARTS,
     SCHEDULE,
     SCHEDULE_CSV,
@@ -117,7 +118,7 @@ def _unsayable(configuration: Configuration, found: Degrees) -> Iterator[Problem
     if configuration.get(SCHEDULE_CSV):
         yield problem(SCHEDULE_CSV, "gives a schedule of its own, which the planner does not read; name one")
     elif not SCHEDULES.get(schedule_of(configuration)):
-        known = ", ".join(name for name, ours in SCHEDULES.items() if ours)
+        known = ", ".join(SCHEDULES)
         yield problem(SCHEDULE, f"is {configuration.get(SCHEDULE)}, which the planner cannot predict; it knows {known}")
     cut = split(configuration)
     if any(not layer_numbers(part) for part in cut.parts):
@@ -133,6 +134,8 @@ def _chunks(configuration: Configuration, found: Degrees) -> tuple[tuple[int, ..
     if found.pipeline <= 1:
         return ()
     sizes = [len(layer_numbers(part)) for part in split(configuration).parts]
+    if schedule_of(configuration) in FOLDED:
+        return tuple(zip(sizes[: found.pipeline], reversed(sizes[found.pipeline :]), strict=False))
     return tuple(tuple(sizes[stage :: found.pipeline]) for stage in range(found.pipeline))
 
 

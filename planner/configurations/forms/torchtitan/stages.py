@@ -23,12 +23,12 @@ EMBEDDING, NORM = "tok_embeddings", "norm"
 
 SINGLE = {"1F1B": "1f1b", "GPipe": "gpipe"}
 """Schedules with one stage a rank -> the planner's name."""
-LOOPED = {"Interleaved1F1B": "interleaved", "LoopedBFS": "", "InterleavedZeroBubble": ""}
+LOOPED = {"Interleaved1F1B": "interleaved", "LoopedBFS": "breadth-first", "InterleavedZeroBubble": "interleaved-zb"}
 """Schedules with two or more stages a rank, dealt round."""
-FOLDED = {"ZBVZeroBubble": "", "DualPipeV": ""}
+FOLDED = {"ZBVZeroBubble": "zbv", "DualPipeV": "dualpipev"}
 """Schedules with exactly two stages a rank, there and back."""
 SCHEDULES: Mapping[str, str] = {**SINGLE, **LOOPED, **FOLDED}
-"""Every schedule -> the planner's name; empty where it has none."""
+"""Every schedule -> the planner's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,8 @@ def _degrees(file: PlanFile) -> Iterator[Line]:
 
 def _stages(plan: Plan) -> Iterator[Line]:
     """Yield how layers are cut into stages, by the simplest flags that say it."""
+    if plan.microbatch_group:
+        yield "--microbatch-group-size-per-virtual-pipeline-stage", str(plan.microbatch_group)
     sizes = [stage.chunk_sizes for stage in plan.stages]
     if len({size for stage in sizes for size in stage}) == 1:
         if plan.virtual_stages > 1:

@@ -86,7 +86,7 @@ def _body(told: dict[str, Any], recipe: str, model: list[str], checkpoint: str |
         for key, value in shown(told, name).items():
             yield f"    {name[0]}.{key} = {_value(value)}"
     yield f"    c.activation_checkpoint = {f'{checkpoint}.Config()' if checkpoint else None}"
-    yield "    c.compile.enable = True"
+    yield f"    c.compile.enable = {told['compile.enable']}"
     yield "    return c"
 
 

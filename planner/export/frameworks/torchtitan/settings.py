@@ -8,9 +8,11 @@ from typing import Any
 from planner.configurations.forms.torchtitan.catalog import Flavor, flavors
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress
+from planner.schedules import INPUT, SCHEDULES, schedule_of
 from planner.specs.plan import PlanFile
 
-SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
+NAMES = {listed.name: dict(listed.runs_as).get("torchtitan", "") for listed in SCHEDULES}
+"""What PyTorch calls schedules; empty where it has none of their kind."""
 PRECISIONS = {"bf16": "bfloat16", "fp32": "float32"}
 POLICIES = {"none": "none", "op": "selective"}
 SIZES = (
@@ -64,13 +66,13 @@ def settings(file: PlanFile, head: str) -> dict[str, Any]:
         "parallelism.expert_parallel_degree": 1,
         **(_pipeline(plan, head) if plan.num_stages > 1 else {}),
         "activation_checkpoint.mode": _mode(plan),
-        "compile.enable": True,
+        "compile.enable": not _splits(plan),
     }
 
 
 def _pipeline(plan: Plan, head: str) -> dict[str, Any]:
     return {
-        "parallelism.pipeline_parallel_schedule": SCHEDULES[plan.schedule],
+        "parallelism.pipeline_parallel_schedule": NAMES[plan.schedule],
         "parallelism.pipeline_parallel_microbatch_size": plan.micro_batch,
         "parallelism.module_fqns_per_model_part": modules(plan, head),
     }
@@ -78,11 +80,18 @@ def _pipeline(plan: Plan, head: str) -> dict[str, Any]:
 
 def modules(plan: Plan, head: str) -> list[list[str]]:
     """Return the names of the modules of every stage of torchtitan's, in the order of the layers: chunk by chunk."""
-    runs = [stage.chunks[chunk] for chunk in range(plan.virtual_stages) for stage in plan.stages]
+    listed, stages = schedule_of(plan), plan.num_stages
+    numbers = range(plan.virtual_stages * stages)
+    runs = [plan.stages[listed.rank(number, 0, stages)].chunks[number // stages] for number in numbers]
     names = [[f"layers.{number}" for number in range(first, last + 1)] for first, last in runs]
     names[0].insert(0, "tok_embeddings")
     names[-1] += ["norm", head]
     return names
+
+
+def _splits(plan: Plan) -> bool:
+    """Return whether backward passes run in two parts, which a compiled model cannot."""
+    return plan.num_stages > 1 and INPUT in schedule_of(plan).order(0, plan.num_stages, plan.num_microbatches)
 
 
 def _mode(plan: Plan) -> str:
@@ -117,7 +126,7 @@ def reasons(file: PlanFile) -> Iterator[str]:
         yield "torchtitan does not recompute attention's scores alone; plan with `recompute != selective`"
     if plan.num_stages > 1 and plan.schedule in {"1f1b", "gpipe"} and plan.num_microbatches < plan.num_stages:
         yield (
-            f"{SCHEDULES[plan.schedule]} needs as many micro-batches as stages, and the plan has"
+            f"{NAMES[plan.schedule]} needs as many micro-batches as stages, and the plan has"
             f" {plan.num_microbatches} for {plan.num_stages}; plan with `schedule = interleaved`, fewer stages or a"
             " larger batch"
         )

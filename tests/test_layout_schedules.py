@@ -1,0 +1,126 @@
+"""Layouts with schedules that are not searched: predicted, reported, and refused with a remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.domain.plan import Plan
+from planner.domain.prediction import Prediction
+from planner.errors import SpecError
+from planner.pipeline import plan_from_layout, predict_plan
+from planner.report.stages import stage_table
+from planner.schedules import SCHEDULES, schedule_of
+from planner.specs.cluster import read_cluster
+from planner.specs.constraints import parse_constraint
+from planner.specs.decision import decision, decision_record
+from planner.specs.job import read_job
+from planner.specs.layout import parse_layout
+from planner.specs.model import read_model
+from planner.specs.plan_record import DecisionRecord
+
+CLUSTER = read_cluster("2x8:h100-sxm-80gb")
+MIXED = read_cluster("1x8:h100-sxm-80gb+1x8:a100-sxm-80gb")
+MODEL = read_model("model_specs/llama-3-8b.json")
+LAYOUT = "tp=2,pp=4,gbs=64,schedule="
+
+
+def made(text: str, *, mixed: bool = False) -> tuple[Plan, Prediction]:
+    """Return the plan that a layout means, and its prediction."""
+    cluster = MIXED if mixed else CLUSTER
+    job, _ = read_job(None, {}, MODEL, cluster)
+    plan, job = plan_from_layout(parse_layout(text), cluster, MODEL, job)
+    return plan, predict_plan(plan, cluster, MODEL, job)[0]
+
+
+def named(name: str) -> str:
+    """Return a layout with a schedule, and as many chunks as it needs."""
+    chunks = ",vpp=2" if any(one.with_chunks for one in SCHEDULES if one.name == name) else ""
+    return f"{LAYOUT}{name}{chunks}"
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["alike", "mixed"])
+@pytest.mark.parametrize("name", [listed.name for listed in SCHEDULES])
+def test_every_schedule_is_predicted(name: str, mixed: bool) -> None:
+    """The parts are the step; no stage works longer than that, and all hold what the schedule counts."""
+    plan, prediction = made(named(name), mixed=mixed)
+    assert sum(seconds for _, seconds in prediction.time) == prediction.step_time
+    slowest = max(stage.forward + stage.backward for stage in prediction.stages)
+    assert plan.num_microbatches * slowest < prediction.step_time < 1.6 * plan.num_microbatches * slowest
+    held = [schedule_of(plan).held(rank, plan.num_stages, plan.num_microbatches) for rank in range(plan.num_stages)]
+    assert [stage.in_flight for stage in prediction.stages] == pytest.approx(held)
+    assert decision(DecisionRecord.model_validate(decision_record(plan))) == plan
+    assert stage_table(plan, prediction, MIXED if mixed else CLUSTER)
+
+
+def test_zero_bubble_is_faster_and_holds_more() -> None:
+    """Steps get shorter from 1f1b to zb-h1, zb-h2; the last rank holds 1, then 4 and 7 micro-batches."""
+    plain, first, second = (made(named(name))[1] for name in ("1f1b", "zb-h1", "zb-h2"))
+    assert plain.step_time > first.step_time > second.step_time
+    assert [one.stages[-1].in_flight for one in (plain, first, second)] == [1, 4, 7]
+
+
+def test_a_v_goes_to_and_fro() -> None:
+    """Of 32 layers on 4 ranks, rank 0 has the first four and the last four."""
+    plan, prediction = made(named("zbv"))
+    assert [stage.chunks for stage in plan.stages] == [
+        ((0, 3), (28, 31)),
+        ((4, 7), (24, 27)),
+        ((8, 11), (20, 23)),
+        ((12, 15), (16, 19)),
+    ]
+    assert plan.virtual_stages == 2
+    assert any(" 4-15, 16-27 " in line for line in stage_table(plan, prediction, CLUSTER))
+
+
+def test_larger_groups_hold_more_for_as_long_a_step() -> None:
+    """Groups of 8 micro-batches on 4 stages: 2 x 3 + 8 + 1 = 15 chunks of a half instead of 11."""
+    plan, larger = made("tp=2,pp=4,gbs=64,vpp=2,vpp_group=8")
+    _, usual = made("tp=2,pp=4,gbs=64,vpp=2")
+    assert (plan.schedule, plan.microbatch_group) == ("interleaved", 8)
+    assert larger.stages[0].in_flight == 7.5
+    assert usual.stages[0].in_flight == 5.5
+    assert larger.step_time == pytest.approx(usual.step_time, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (LAYOUT + "zbw", "schedule=zbw is not known; use one of 1f1b, gpipe, interleaved, breadth-first,"),
+        (LAYOUT + "breadth-first", "schedule=breadth-first needs several chunks a stage; add vpp=2 or more"),
+        (LAYOUT + "zbv,vpp=3", "vpp=3 is nothing that schedule=zbv can run; leave schedule out, or write schedule=int"),
+        (LAYOUT + "zb-h1,vpp=2", "vpp=2 is nothing that schedule=zb-h1 can run"),
+        (LAYOUT + "1f1b,vpp_group=8", "vpp_group=8 needs schedule=interleaved with vpp=2 or more; leave vpp_group out"),
+        ("tp=2,pp=4,gbs=64,vpp=2,vpp_group=2", "schedule=interleaved needs groups of 4 to 32 micro-batches"),
+        (
+            "tp=2,pp=4,gbs=8,dp=2,schedule=dualpipe",
+            "schedule=dualpipe needs an even number of micro-batches, 8 or more",
+        ),
+        ("tp=2,pp=3,dp=2,gbs=64,schedule=chimera", "needs an even number of stages; 3 have a middle one; change pp,"),
+    ],
+)
+def test_what_cannot_run_is_refused(layout: str, words: str) -> None:
+    """With what would do."""
+    with pytest.raises(SpecError) as caught:
+        made(layout)
+    assert words in str(caught.value)
+
+
+def test_constraints_name_only_what_is_searched() -> None:
+    """Who asks the search for another is told how to have it predicted."""
+    assert parse_constraint("schedule = gpipe").value == "gpipe"
+    with pytest.raises(
+        SpecError, match="zbv is not searched; `planner predict CLUSTER MODEL --layout schedule=zbv,pp=4"
+    ):
+        parse_constraint("schedule = zbv")
+
+
+def test_stale_gradients_are_told() -> None:
+    """Two versions of the weights, no bubble but the exchange, and a reason to doubt."""
+    (plan, stale), (_, plain) = made(named("pipedream-2bw")), made(named("1f1b"))
+    assert stale.step_time < plain.step_time
+    for one, other in zip(stale.stages, plain.stages, strict=True):
+        assert dict(one.memory)["weights"] == pytest.approx(2 * dict(other.memory)["weights"])
+        assert one.in_flight == other.in_flight
+    assert stale.confidence is not None
+    assert "pipedream-2bw trains otherwise: gradients are of weights 1 step old" in stale.confidence.low
+    assert plan.schedule == "pipedream-2bw"
