@@ -77,11 +77,11 @@ def is_slip(word: str, right: str, known: Iterable[str] = ()) -> bool:
 def _edits(one: str, other: str) -> int:
     """Return how many letters must be added, left out, replaced or changed with their neighbour to get `other`."""
     before: list[int] = []
-    last = [*range(len(other) + 1)]
+    last: list[int] = [*range(len(other) + 1)]
     for i, letter in enumerate(one):
         row = [i + 1]
         for j, wanted in enumerate(other):
-            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (letter != wanted)))
+            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + int(letter != wanted)))
             if i and j and letter == other[j - 1] and one[i - 1] == wanted:
                 row[-1] = min(row[-1], before[j - 1] + 1)
         before, last = last, row
