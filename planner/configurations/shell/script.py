@@ -13,6 +13,7 @@ from planner.configurations.shell.blocks import Block, decided
 from planner.configurations.shell.expand import Variables, expanded, marked, single
 from planner.configurations.shell.functions import without_functions
 from planner.configurations.shell.lexer import Operator, Token, Word, tokens
+from planner.configurations.shell.redirections import without_redirections
 from planner.configurations.shell.text import MAYBE, UNKNOWN, Text
 
 DECLARES = {"export", "declare", "local", "readonly", "typeset"}
@@ -115,7 +116,7 @@ class _Reader:
         begin, chained = 0, False
         for index, token in enumerate([*listed, Operator("\n", (0, 0))]):
             if isinstance(token, Operator) and token.text not in REDIRECTIONS:
-                self.command(_without_redirections(listed[begin:index]), token.text, chained=chained)
+                self.command(without_redirections(listed[begin:index]), token.text, chained=chained)
                 chained = token.text in {"&&", "||"}
                 begin = index + 1
 
@@ -278,26 +279,6 @@ def _assignment(word: Word) -> tuple[str, bool, Word] | None:
     first = word.parts[0]
     rest = type(first)("text", first.text[match.end() :], quoted=False)
     return match[1], match[2] == "+", Word((rest, *word.parts[1:]), word.spot, word.items)
-
-
-def _without_redirections(listed: list[Token]) -> list[Word]:
-    """Return the words of a command that are not files it reads or writes."""
-    found: list[Word] = []
-    skip = False
-    for token in listed:
-        if isinstance(token, Operator):
-            if found and found[-1].plain in {"0", "1", "2"} and _touches(found[-1], token):
-                found.pop()
-            skip = token.text not in {"<<", "<<-"}
-        elif not skip:
-            found.append(token)
-        else:
-            skip = False
-    return found
-
-
-def _touches(word: Word, operator: Operator) -> bool:
-    return word.spot[0] == operator.spot[0] and word.spot[1] + 1 == operator.spot[1]
 
 
 __all__ = ["MAYBE", "UNKNOWN", "Command", "Script", "follow"]
