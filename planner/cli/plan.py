@@ -148,8 +148,10 @@ def _print(
     old: tuple[str, PlanFile] | None = None,
 ) -> None:
     """Print what was found, and how it differs from an old plan; then write the plan file, unless only it is wanted."""
+    from planner.cli.inputs import note
     from planner.cli.output import STDOUT, write_record
     from planner.pipeline import runs_on
+    from planner.pipeline.written import export_refusal
     from planner.report.plan import plan_text
     from planner.report.terminal import page_width, write
     from planner.report.to_json import dumped, plan_document
@@ -180,6 +182,8 @@ def _print(
         write(dumped(document, form.value))
     if output and outcome.search.status != "interrupted":
         write_record(record, output)
+    if refusal := export_refusal(outcome.plan, cluster, model, job):
+        note(f"{job.target} can run this plan, but export cannot write it: {refusal}")
 
 
 def _sides(outcome: Outcome, cluster: Cluster, model: Model, job: Job, old: PlanFile) -> tuple[Side, Side]:

@@ -12,7 +12,7 @@ from planner.errors import Problem, SpecError
 from planner.importers import huggingface
 from planner.pipeline.layout import plan_from_layout
 from planner.specs.job import read_job
-from planner.specs.plan import FORMAT_VERSION, PlanFile
+from planner.specs.plan import PlanFile, unwritten
 
 IMPOSSIBLE = "PL002"
 """Code of a layout that cannot be on the cluster at all."""
@@ -63,18 +63,7 @@ def on_cluster(
         raise SpecError(problems) from None
     if plan.num_devices < cluster.num_devices:
         notes.append(f"it uses {plan.num_devices:,} of the {cluster.num_devices:,} devices of {cluster.name}")
-    file = PlanFile(
-        plan=plan,
-        cluster=cluster,
-        model=model,
-        job=job,
-        certificate=None,
-        figures=None,
-        made_by=origin,
-        format_version=FORMAT_VERSION,
-        edited=(),
-        origin=origin,
-    )
+    file = unwritten(plan, cluster, model, job, origin)
     return Configured(file=file, notes=tuple(notes))
 
 

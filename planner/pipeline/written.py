@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 
 from planner.checks import refusals
+from planner.domain.cluster import Cluster
+from planner.domain.job import Job
+from planner.domain.model import Model
+from planner.domain.plan import Plan
 from planner.errors import CannotExpress, SpecError
 from planner.export import EXPORTERS, LAUNCHERS, Exporter, Launch, Launcher, Part, Program, nodes_in_order, startable
 from planner.pipeline.nearest import nearest_plan
 from planner.specs.catalog import framework as find_framework
-from planner.specs.plan import PlanFile
+from planner.specs.plan import PlanFile, unwritten
 
 ALWAYS = ("rank-table", "hostfile")
 """Targets that stand beside every other one in a folder."""
+MANY = 4096
+"""Devices of plans that are tried out on targets before anybody exports them."""
 SCRIPT = "torchrun"
 """Launcher whose script stands beside a framework's configuration in a folder."""
 
@@ -36,6 +42,28 @@ def parts(target: Exporter | Launcher, file: PlanFile, framework: str | None = N
     _refuse(started, file)
     assert started.program
     return _launched(target, file, started.program(file))
+
+
+def export_refusal(plan: Plan, cluster: Cluster, model: Model, job: Job) -> str:
+    """Return why no target of the framework that a job is for can say its plan; empty if one can, or nobody asked.
+
+    Plans on more devices than `MANY` are not asked of, since every rank is placed for it.
+    """
+    targets = [one for one in EXPORTERS if job.target and one.framework == job.target]
+    if not targets or plan.num_devices > MANY:
+        return ""
+    file = unwritten(plan, cluster, model, job, "the plan that was found")
+    reasons = [_first_reason(one, file) for one in targets]
+    return "; ".join(reasons) if all(reasons) else ""
+
+
+def _first_reason(target: Exporter, file: PlanFile) -> str:
+    """Return why a target cannot say a plan; empty if it can."""
+    try:
+        target.parts(file)
+    except CannotExpress as error:
+        return f"--to {target.name}: {error.reasons[0]}"
+    return ""
 
 
 def bundle(target: Exporter | Launcher, file: PlanFile, framework: str | None = None) -> tuple[Part, ...]:

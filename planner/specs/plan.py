@@ -120,6 +120,22 @@ def _canonical(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def unwritten(plan: Plan, cluster: Cluster, model: Model, job: Job, origin: str) -> PlanFile:
+    """Return the plan file of a plan that was not read from one: without proof, figures or edits."""
+    return PlanFile(
+        plan=plan,
+        cluster=cluster,
+        model=model,
+        job=job,
+        certificate=None,
+        figures=None,
+        made_by=origin,
+        format_version=FORMAT_VERSION,
+        edited=(),
+        origin=origin,
+    )
+
+
 def read_plan(source: str) -> PlanFile:
     """Return the plan file at a path or, for ``-``, on standard input; ``planner plan --format json`` is one too.
 

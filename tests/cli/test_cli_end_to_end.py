@@ -86,3 +86,12 @@ def test_what_cannot_fit_says_what_would_help(folder: Path) -> None:
     assert "no feasible plan" in done.stderr
     assert "misses" in done.stderr
     assert "what would help" in done.stderr
+
+
+def test_a_plan_that_its_target_cannot_write_is_told(folder: Path) -> None:
+    """The framework can run it, its configuration has no words for it: a note, and no failure."""
+    small = f"{PLANNER} plan 1x4:h100-sxm-80gb model_specs/%s --global-batch 16 --no-references --for torchtitan"
+    done = transcripts.run(small % "gpt2.json", folder)
+    assert done.code == 0
+    assert "note: torchtitan can run this plan, but export cannot write it: --to torchtitan: " in done.stderr
+    assert transcripts.run(small % "llama-3-8b.json", folder).stderr == ""
