@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.domain.configuration import Finding
-from planner.domain.prediction import Outcome, Prediction
 from planner.errors import Problem, Repair
-from planner.report.difference import Side, decided, in_words
-from planner.report.figures import gib, percent, seconds, words
-from planner.report.layout import WIDTH, joined
-from planner.report.plan import decision, speed
-from planner.report.pressure import warning_lines
+from planner.report.layout import WIDTH
 from planner.report.problems import check_text, repair_lines
-from planner.report.to_json import prediction_record, problem_records, repair_records, warning_records
-from planner.specs.plan import PlanFile, plan_record
 
-ALIKE = 0.9
-"""[-] of the fullest stage's share of memory from which on another is as full."""
+if TYPE_CHECKING:
+    from planner.domain.prediction import Outcome, Prediction
+    from planner.specs.plan import PlanFile
 
 
 def verdict_text(
@@ -34,47 +28,19 @@ def verdict_text(
     width: int = WIDTH,
 ) -> str:
     """Return what is to be said of one file, its plan and how far that is from the best."""
-    summary = [decision(file.plan)] if file else []
+    lines: list[str] = []
     more: list[str] = []
-    if file and prediction:
-        summary.append(speed(prediction))
-        summary += [memory(prediction)] if prediction.fits else []
-        summary += [against_best(file, prediction, best)] if best else []
+    if file:
+        from planner.report.judged import summary
+
+        lines = summary(file, prediction, best)
+    if prediction:
+        from planner.report.pressure import warning_lines
+
         more += warning_lines(prediction, width - 2)
     more += repair_lines(repairs, width - 2) if repairs else []
     said = [*(f"{one}{f' [{one.code}]' * bool(one.code)}" for one in remarks), *notes]
-    return check_text(source, problems, said, summary, width, warnings=warnings, more=more)
-
-
-def memory(prediction: Prediction) -> str:
-    """Return how full the fullest device is and by what, and the emptiest stage where it is another story."""
-    stages = prediction.stages
-    fullest = max(range(len(stages)), key=lambda index: stages[index].pressure)
-    emptiest = min(range(len(stages)), key=lambda index: stages[index].pressure)
-    full, empty = stages[fullest], stages[emptiest]
-    part, size = max(full.memory, key=lambda held: held[1])
-    text = f"memory {gib(full.peak_memory)} of {gib(full.device_memory)} GiB"
-    text += f" on stage {fullest}" if len(stages) > 1 else ""
-    text += f", {gib(size)} of them {words(part)}"
-    if empty.pressure > full.pressure * ALIKE:
-        return text
-    text += f"; {gib(empty.peak_memory)} on stage {emptiest}"
-    if full.in_flight > empty.in_flight:
-        text += f" (micro-batches in flight: {full.in_flight:g} and {empty.in_flight:g})"
-    return text
-
-
-def against_best(file: PlanFile, prediction: Prediction, best: Outcome) -> str:
-    """Return how far a plan is from the best one that was found for its job, and what is different in that."""
-    there = _best_side(file, best)
-    changed = in_words(decided(_side(file, prediction), there))
-    takes = joined(seconds(best.prediction.step_time))
-    if not prediction.fits:
-        return f"it does not fit; the best found that does takes {takes}: {changed}"
-    share = best.prediction.step_time / prediction.step_time
-    if share >= 1 or not changed:
-        return f"no better one was found: the search's takes {takes}"
-    return f"{percent(share)} of the best found, which takes {takes}: {changed}"
+    return check_text(source, problems, said, lines, width, warnings=warnings, more=more)
 
 
 def verdict_record(
@@ -89,6 +55,9 @@ def verdict_record(
     best: Outcome | None = None,
 ) -> dict[str, Any]:
     """Return the same as plain data."""
+    from planner.report.judged import best_record
+    from planner.report.to_json import prediction_record, problem_records, repair_records, warning_records
+
     return {
         "file": source,
         "kind": kind or None,
@@ -100,7 +69,7 @@ def verdict_record(
         "warnings": warning_records(prediction) if prediction else [],
         "repairs": repair_records(repairs),
         "prediction": prediction_record(file.plan, prediction) if file and prediction else None,
-        "best": _best_record(file, prediction, best) if file and prediction and best else None,
+        "best": best_record(file, prediction, best) if file and prediction and best else None,
     }
 
 
@@ -114,21 +83,3 @@ def finding_record(one: Finding) -> dict[str, Any]:
         "key": one.key or None,
         "message": one.message,
     }
-
-
-def _best_record(file: PlanFile, prediction: Prediction, best: Outcome) -> dict[str, Any]:
-    changed = decided(_side(file, prediction), _best_side(file, best))
-    return {
-        "share": float(best.prediction.step_time / prediction.step_time),
-        "differences": [{"name": one.name, "before": one.before, "after": one.after} for one in changed],
-        "prediction": prediction_record(best.plan, best.prediction),
-        "plan": plan_record(best.plan, file.cluster, file.model, file.job, best.certificate, best.prediction),
-    }
-
-
-def _side(file: PlanFile, prediction: Prediction | None) -> Side:
-    return Side(plan=file.plan, cluster=file.cluster, model=file.model, job=file.job, prediction=prediction)
-
-
-def _best_side(file: PlanFile, best: Outcome) -> Side:
-    return Side(plan=best.plan, cluster=file.cluster, model=file.model, job=file.job, prediction=best.prediction)
