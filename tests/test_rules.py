@@ -10,8 +10,8 @@ import pytest
 import transcripts
 from planner.checks import CHECKS
 from planner.configurations import FORMS
-from planner.domain.configuration import SEVERITIES
-from planner.pipeline.rules import OWN, Story, stories
+from planner.domain.configuration import SEVERITIES, Story
+from planner.pipeline.rules import OWN, stories
 
 PAGE = transcripts.ROOT / "docs" / "rules.md"
 HEAD = """# Rules

@@ -71,12 +71,14 @@ def check(
     The exit code is 0 if all are good, 1 if one has problems, 2 if one cannot be read.
     """
     from planner.cli.inputs import note, refuse_shared_stdin
+    from planner.configurations import FORMS
+    from planner.configurations.engine import form_named
     from planner.errors import SpecError
-    from planner.pipeline.verdict import PLAN, Question
+    from planner.pipeline.verdict import Question
 
     refuse_shared_stdin(*files, cluster, model)
     if form is not None:
-        _refuse_unknown(form, PLAN)
+        form_named(FORMS, form)
     if version is not None and not any(letter.isdigit() for letter in version):
         raise SpecError.of("--framework-version", f"is {version!r}; write numbers, such as 0.12")
     job = {"global_batch": number(global_batch), "sequence_length": number(sequence_length)}
@@ -114,20 +116,6 @@ def check(
     code = max((_code(one, strict=strict and _is_doubtful(one, question)) for one in verdicts), default=0)
     if code:
         raise typer.Exit(code)
-
-
-def _refuse_unknown(form: str, plan: str) -> None:
-    """Stop at a kind that is none.
-
-    Raises:
-        SpecError: it is not known.
-    """
-    from planner.configurations import FORMS
-    from planner.errors import SpecError
-
-    known = [plan, *(one.name for one in FORMS)]
-    if form not in known:
-        raise SpecError.of("--from", f"is {form!r}; choose one of {', '.join(known)}")
 
 
 def _judge(source: str, question: Question) -> Verdict:
@@ -195,9 +183,10 @@ def _print(verdicts: Sequence[Verdict], report: Report) -> None:
         return
     found = [(one.source, one.findings) for one in verdicts]
     if report is Report.sarif:
-        from planner.pipeline.rules import story
+        from planner.pipeline.rules import stories
 
-        write(ci.sarif(found, lambda code: (story(code).title, story(code).summary)))
+        known = stories()
+        write(ci.sarif(found, lambda code: (known[code].title, known[code].summary)))
         return
     writers = {Report.github: ci.github, Report.gitlab: ci.gitlab, Report.junit: ci.junit}
     write(writers[report](found))

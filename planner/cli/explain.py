@@ -83,11 +83,7 @@ def _explain_rule(code: str, form: Format) -> None:
     from planner.report.to_json import dumped
 
     found = story(code)
-    fields = (found.code, found.title, found.severity, found.of, found.versions, found.source)
-    if form is Format.text:
-        write(rule_text(*fields, found.summary, found.why, caught=found.caught, width=page_width()))
-    else:
-        write(dumped(rule_document(*fields, found.summary, found.why, caught=found.caught), form.value))
+    write(rule_text(found, page_width()) if form is Format.text else dumped(rule_document(found), form.value))
 
 
 def _refuse_wrong(text: str, file: PlanFile) -> None:

@@ -118,9 +118,11 @@ def plan(
     """Turn a launch configuration into a plan file."""
     from planner.cli.inputs import note, refuse_shared_stdin
     from planner.cli.output import write_record
+    from planner.configurations import FORMS
+    from planner.configurations.engine import form_of
     from planner.errors import SpecError
     from planner.pipeline import predict_plan
-    from planner.pipeline.given import form_of, imported
+    from planner.pipeline.given import imported
     from planner.specs.cluster import read_cluster
     from planner.specs.files import read_text
     from planner.specs.model import read_model
@@ -128,7 +130,7 @@ def plan(
 
     refuse_shared_stdin(source, cluster, model)
     text, origin = read_text(source)
-    form = form_of(text, origin, kind)
+    form = form_of(FORMS, text, origin, kind)
     if form is None:
         raise SpecError.of(origin, "is no configuration of a known kind; name it with --from")
     given = {"global_batch": number(global_batch), "sequence_length": number(sequence_length)}

@@ -41,7 +41,9 @@ def read_like(
     Raises:
         SpecError: a source is missing or wrong.
     """
-    from planner.pipeline.given import form_of, past
+    from planner.configurations import FORMS
+    from planner.configurations.engine import form_of
+    from planner.pipeline.given import past
     from planner.specs.cluster import read_cluster
     from planner.specs.files import read_text
     from planner.specs.job import read_job
@@ -55,7 +57,7 @@ def read_like(
     where = read_cluster(cluster)
     what = None if model is None else read_model(model, note=note)
     text, origin = read_text(source)
-    found = past(text, origin, form_of(text, origin), where, what, given)
+    found = past(text, origin, form_of(FORMS, text, origin), where, what, given)
     for sentence in found.notes:
         note(sentence)
     kept = dict(found.job)
@@ -72,7 +74,7 @@ def read_plan_file(source: str) -> PlanFile:
         SpecError: it is none, or something is wrong with it.
     """
     from planner.configurations import FORMS
-    from planner.configurations.engine import recognise
+    from planner.configurations.engine import form_of
     from planner.specs.files import read_text
     from planner.specs.plan import parsed_plan
 
@@ -80,7 +82,7 @@ def read_plan_file(source: str) -> PlanFile:
     try:
         return parsed_plan(text, origin)
     except SpecError:
-        form = recognise(FORMS, text, origin) if "format_version" not in text else None
+        form = form_of(FORMS, text, origin)
         if form is None:
             raise
         message = (

@@ -8,7 +8,10 @@ from dataclasses import replace
 
 from planner.configurations.base import Form, Rule
 from planner.domain.configuration import ERROR, WARNING, Configuration, Finding, Setting, Spot
+from planner.errors import SpecError
 
+PLAN = "plan"
+"""Kind of plan files."""
 PROSE = (".md", ".mdx", ".markdown", ".rst", ".ipynb", ".html")
 """Endings of texts that quote configurations, and are none."""
 
@@ -18,6 +21,35 @@ def recognise(forms: Sequence[Form], text: str, name: str) -> Form | None:
     if name.lower().endswith(PROSE):
         return None
     return next((form for form in forms if form.recognises(text, name)), None)
+
+
+def form_of(forms: Sequence[Form], text: str, name: str, kind: str | None = None) -> Form | None:
+    """Return the form of a configuration, or None if the text is a plan file or of no known kind.
+
+    Args:
+        forms: that are known.
+        text: what the file says.
+        name: of the file.
+        kind: name of the form, or ``plan``, where the user says it.
+
+    Raises:
+        SpecError: `kind` is neither.
+    """
+    if kind is not None:
+        return form_named(forms, kind)
+    return None if "format_version" in text else recognise(forms, text, name)
+
+
+def form_named(forms: Sequence[Form], kind: str) -> Form | None:
+    """Return the form called `kind`, None for ``plan``.
+
+    Raises:
+        SpecError: there is none.
+    """
+    found = {form.name: form for form in forms}
+    if kind != PLAN and kind not in found:
+        raise SpecError.of("--from", f"is {kind!r}; choose one of {', '.join((PLAN, *found))}")
+    return found.get(kind)
 
 
 def broken(form: Form, configuration: Configuration) -> tuple[Finding, ...]:

@@ -101,3 +101,21 @@ class Configuration:
     def name(self, key: str) -> str:
         """Return `key` as it is written, else as it is known."""
         return self.settings[key].name if key in self.settings else key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A rule, for a reader."""
+
+    code: str
+    title: str
+    summary: str
+    """What holds of what passes."""
+    why: str
+    severity: str
+    of: tuple[str, ...]
+    """Whose rule it is: ``plan``, or the forms that it holds for, first the one whose versions are told."""
+    versions: str = ""
+    source: str = ""
+    caught: bool = True
+    """Whether the framework itself refuses."""

@@ -49,7 +49,7 @@ def on_cluster(
         SpecError: the model or the job is missing or wrong, or the layout is impossible.
     """
     notes = [*setup.assumed]
-    model = model or _model(setup, origin)
+    model = model or model_of(setup, origin)
     job, defaults = read_job(None, {**_job(setup, framework), **(given or {})}, model, cluster)
     notes += [f"assumed: {text}" for text in defaults if not text.startswith(("headroom", "gap"))]
     layout = setup.layout
@@ -67,7 +67,12 @@ def on_cluster(
     return Configured(file=file, notes=tuple(notes))
 
 
-def _model(setup: Setup, origin: str) -> Model:
+def model_of(setup: Setup, origin: str) -> Model:
+    """Return the model that a configuration trains.
+
+    Raises:
+        SpecError: it does not say which.
+    """
     if setup.model is None:
         raise SpecError.of(origin, "does not say which model it trains; add --model")
     return huggingface.from_config(setup.model, origin, where=lambda path: f"{origin} {'.'.join(path)}")

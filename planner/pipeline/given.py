@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.checks import refusals
-from planner.configurations import FORMS, Form
-from planner.configurations.engine import broken, recognise
+from planner.configurations import Form
+from planner.configurations.engine import broken
 from planner.domain.cluster import Cluster
 from planner.domain.configuration import ERROR
 from planner.domain.model import Model
 from planner.errors import Problem, SpecError
-from planner.importers import huggingface
-from planner.pipeline.configured import Configured, on_cluster
+from planner.pipeline.configured import Configured, model_of, on_cluster
 from planner.specs.catalog import framework as find_framework
 from planner.specs.job import job_record
 from planner.specs.layout import PLACE
@@ -37,25 +36,6 @@ class Past:
     file: PlanFile | None
     """How it was laid out; None where that is not possible on the cluster, as the notes tell."""
     notes: tuple[str, ...] = ()
-
-
-def form_of(text: str, source: str, name: str | None = None) -> Form | None:
-    """Return the form of a configuration, or None if the text is a plan file or of no known kind.
-
-    Args:
-        text: what the file says.
-        source: its name.
-        name: of the form, where the user says it.
-
-    Raises:
-        SpecError: `name` is no form.
-    """
-    if name is None:
-        return None if "format_version" in text else recognise(FORMS, text, source)
-    found = next((form for form in FORMS if form.name == name), None)
-    if found is None and name != "plan":
-        raise SpecError.of("--from", f"is {name!r}; choose one of plan, {', '.join(form.name for form in FORMS)}")
-    return found
 
 
 def imported(
@@ -107,9 +87,7 @@ def past(
         return Past(model=model or file.model, job=job, file=file)
     configuration = form.read(text, source)
     setup = form.setup(configuration)
-    if model is None and setup.model is None:
-        raise SpecError.of(source, "does not say which model it trains; add --model")
-    found = model or huggingface.from_config(setup.model or {}, source, where=lambda path: f"{source} {'.'.join(path)}")
+    found = model or model_of(setup, source)
     said = {
         "global_batch": setup.layout.gbs,
         "sequence_length": setup.layout.seq,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.checks import CHECKS
 from planner.configurations import FORMS, Rule
+from planner.domain.configuration import Story
 from planner.errors import SpecError
 
 OWN = {
@@ -31,24 +30,6 @@ OWN = {
     ),
 }
 """Code -> title, what holds, and why, of what no check and no form has a rule for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """A rule, for a reader."""
-
-    code: str
-    title: str
-    summary: str
-    """What holds of what passes."""
-    why: str
-    severity: str
-    of: tuple[str, ...]
-    """Whose rule it is: ``plan``, or the forms that it holds for, first the one whose versions are told."""
-    versions: str = ""
-    source: str = ""
-    caught: bool = True
-    """Whether the framework itself refuses."""
 
 
 def stories() -> dict[str, Story]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.configurations import FORMS, Form
-from planner.configurations.engine import PROSE, broken, recognise
+from planner.configurations.engine import PLAN, PROSE, broken, form_of
 from planner.domain.configuration import ERROR, Configuration, Finding, Setting, Spot
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, SpecError
 
@@ -22,8 +22,6 @@ UNREADABLE = "PL001"
 """Code of a file that cannot be read."""
 STRANGER = "PL003"
 """Code of a file of no known kind."""
-PLAN = "plan"
-"""Kind of plan files."""
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+))?(?::(?P<column>\d+))?(?: (?P<key>[^ ]*))?", re.DOTALL)
 
 
@@ -88,10 +86,7 @@ def judge_text(source: str, text: str, question: Question, *, search: Callable[.
         question: what it is judged by.
         search: finds the best plan of (cluster, model, job).
     """
-    name = question.form
-    form = next((form for form in FORMS if form.name == name), None)
-    if name is None and "format_version" not in text:
-        form = recognise(FORMS, text, source)
+    form = form_of(FORMS, text, source, question.form)
     if form is None:
         return _judge_plan(source, text, question)
     verdict = _judge_configuration(source, text, form, question, search)

@@ -2,62 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from planner.domain.configuration import Story
 from planner.report.layout import WIDTH, labelled
 
 
-def rule_text(
-    code: str,
-    title: str,
-    severity: str,
-    of: Sequence[str],
-    versions: str,
-    source: str,
-    summary: str,
-    why: str,
-    *,
-    caught: bool,
-    width: int = WIDTH,
-) -> str:
+def rule_text(story: Story, width: int = WIDTH) -> str:
     """Return a page about a rule: what holds, why, when, and where it is from."""
-    noticed = f"{of[0]} itself refuses it" if caught else f"{of[0]} does not notice by itself"
-    lines = [f"{code}: {title} ({severity})"]
-    lines += labelled("holds", summary, width)
-    lines += labelled("why", why, width)
-    if of[0] != "plan":
-        lines += labelled("versions", f"{of[0]} {versions}; {noticed}", width)
-    if of[1:]:
-        lines += labelled("also", f"holds for {', '.join(of[1:])}", width)
-    if source:
-        lines += labelled("source", source, width)
+    first, *others = story.of
+    noticed = f"{first} itself refuses it" if story.caught else f"{first} does not notice by itself"
+    lines = [f"{story.code}: {story.title} ({story.severity})"]
+    lines += labelled("holds", story.summary, width)
+    lines += labelled("why", story.why, width)
+    if first != "plan":
+        lines += labelled("versions", f"{first} {story.versions}; {noticed}", width)
+    if others:
+        lines += labelled("also", f"holds for {', '.join(others)}", width)
+    if story.source:
+        lines += labelled("source", story.source, width)
     return "\n".join(lines) + "\n"
 
 
-def rule_document(
-    code: str,
-    title: str,
-    severity: str,
-    of: Sequence[str],
-    versions: str,
-    source: str,
-    summary: str,
-    why: str,
-    *,
-    caught: bool,
-) -> dict[str, Any]:
+def rule_document(story: Story) -> dict[str, Any]:
     """Return the same as plain data."""
+    first, *others = story.of
     return {
         "format_version": "1.0",
-        "code": code,
-        "title": title,
-        "severity": severity,
-        "of": of[0],
-        "also_of": list(of[1:]),
-        "versions": versions or None,
-        "source": source or None,
-        "summary": summary,
-        "why": why,
-        "caught_by_framework": caught if of[0] != "plan" else None,
+        "code": story.code,
+        "title": story.title,
+        "severity": story.severity,
+        "of": first,
+        "also_of": others,
+        "versions": story.versions or None,
+        "source": story.source or None,
+        "summary": story.summary,
+        "why": story.why,
+        "caught_by_framework": story.caught if first != "plan" else None,
     }

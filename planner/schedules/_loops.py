@@ -42,3 +42,12 @@ def whole_order(there: list[Turn], rank: int, num_stages: int, warm_up: int) -> 
     back = [Pass(BACKWARD, microbatch, (last - chunk) * num_stages + rank) for chunk, microbatch in there]
     steady = [one for pair in zip(made[warm_up:], back, strict=False) for one in pair]
     return (*made[:warm_up], *steady, *back[len(made) - warm_up :])
+
+
+def whole_groups(num_stages: int, num_microbatches: int) -> str:
+    """Return why micro-batches cannot go in groups of one a stage; empty if they can."""
+    if num_stages < 2:
+        return "needs at least 2 stages"
+    if num_microbatches % num_stages:
+        return f"needs micro-batches in groups of {num_stages}, one a stage; {num_microbatches} are no whole groups"
+    return ""

@@ -10,20 +10,12 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 
-from planner.schedules._loops import turns, whole_order
+from planner.schedules._loops import turns, whole_groups, whole_order
 from planner.schedules.base import Orders, Schedule, counted, letters
 
 
 def _warm_up(stage: int, num_stages: int, num_passes: int, chunks: int, group: int) -> int:
     return min(num_passes, 2 * (num_stages - stage - 1) + (chunks - 1) * group)
-
-
-def _blocker(num_stages: int, num_microbatches: int) -> str:
-    if num_stages < 2:
-        return "needs at least 2 stages"
-    if num_microbatches % num_stages:
-        return f"needs micro-batches in groups of {num_stages}, one a stage; {num_microbatches} are no whole groups"
-    return ""
 
 
 @cache
@@ -51,7 +43,7 @@ def _interleaved(chunks: int) -> Schedule:
         virtual_stages=chunks,
         chunk=chunk,
         runs_as=(("megatron", "interleaved 1F1B"), ("torchtitan", "Interleaved1F1B")),
-        blocker=_blocker,
+        blocker=whole_groups,
         with_chunks=_interleaved,
         with_group=lambda group: _grouped(chunks, group),
     )

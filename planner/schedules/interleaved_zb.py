@@ -8,16 +8,8 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 
-from planner.schedules._loops import split_order, turns
+from planner.schedules._loops import split_order, turns, whole_groups
 from planner.schedules.base import Orders, Schedule, counted, letters
-
-
-def _blocker(num_stages: int, num_microbatches: int) -> str:
-    if num_stages < 2:
-        return "needs at least 2 stages"
-    if num_microbatches % num_stages:
-        return f"needs micro-batches in groups of {num_stages}, one a stage; {num_microbatches} are no whole groups"
-    return ""
 
 
 @cache
@@ -40,7 +32,7 @@ def _interleaved(chunks: int) -> Schedule:
         searched=False,
         virtual_stages=chunks,
         runs_as=(("torchtitan", "InterleavedZeroBubble"),),
-        blocker=_blocker,
+        blocker=whole_groups,
         with_chunks=_interleaved,
     )
 

@@ -24,7 +24,7 @@ CLUSTER = ("--cluster", "2x8:a100-sxm-40gb")
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Return a function that runs the command line where the only kind of configuration is the stub."""
-    names = ("configurations", "pipeline.verdict", "pipeline.given", "pipeline.rules")
+    names = ("configurations", "pipeline.verdict", "pipeline.rules")
     for module in [importlib.import_module(f"planner.{name}") for name in names]:  # all, before the first is changed
         monkeypatch.setattr(module, "FORMS", (STUB,))
     monkeypatch.chdir(tmp_path)
