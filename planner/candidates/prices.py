@@ -30,6 +30,8 @@ class Prices:
     """(F, choice, n); NEVER where the stage does not fit."""
     backward: Ticks
     """(F, choice, n) recompute included."""
+    weight: Ticks
+    """(F, choice, n) the part of it that makes the gradients of weights."""
     sync: Ticks
     """(F, choice, n)"""
     recomputed: NDArray[np.int64]
@@ -88,6 +90,11 @@ class Positions:
     def backward(self) -> Ticks:
         """[ns]"""
         return self._stack("backward")
+
+    @cached_property
+    def weight(self) -> Ticks:
+        """[ns] the part of backward that makes the gradients of weights."""
+        return self._stack("weight")
 
     @cached_property
     def sync(self) -> Ticks:
