@@ -33,7 +33,9 @@ class Prices:
     weight: Ticks
     """(F, choice, n) the part of it that makes the gradients of weights."""
     sync: Ticks
-    """(F, choice, n)"""
+    """(F, choice, n) the longest exchange of gradients, with what it is for."""
+    syncs: Ticks
+    """(F, choice, n) all that the stage exchanges, one after the other; more than one where it cannot wait for all."""
     recomputed: NDArray[np.int64]
     """(F, choice, n) layers that must be fully recomputed."""
     policy: NDArray[np.int64]
@@ -100,6 +102,11 @@ class Positions:
     def sync(self) -> Ticks:
         """[ns]"""
         return self._stack("sync")
+
+    @cached_property
+    def syncs(self) -> Ticks:
+        """[ns] all exchanges of a stage, one after the other."""
+        return self._stack("syncs")
 
     @cached_property
     def recomputed(self) -> NDArray[np.int64]:

@@ -152,32 +152,30 @@ class Table:
         backward_s = backward_time(terms, layers, recomputed)
         forward = np.broadcast_to(to_ticks(forward_time(terms, layers) / parts), fits.shape)
         weight = np.broadcast_to(to_ticks(weight_time(terms, layers) / parts), fits.shape)
+        syncs = [to_ticks(sync) for sync in self._syncs(policy, first, last, layers, recomputed)]
         return Prices(
             in_flights=in_flights,
             forward=np.where(fits, forward, NEVER),
             backward=np.where(fits, to_ticks(backward_s / parts), NEVER),
             weight=np.where(fits, weight, NEVER),
-            sync=np.where(fits, to_ticks(self._sync(policy, first, last, layers, recomputed)), NEVER),
+            sync=np.where(fits, np.maximum.reduce(syncs), NEVER),
+            syncs=np.where(fits, np.add.reduce(syncs), NEVER),
             recomputed=recomputed // self.family.schedule.directions,
             policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
         )
 
-    def _sync(
+    def _syncs(
         self, policy: str, first: bool, last: bool, layers: NDArray[np.int64], recomputed: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return (F, choice, n) [s] of the exchange of a stage at the end of a step.
-
-        Where each virtual stage exchanges when its own last pass is done, all but the longest exchange hide.
-        """
-        schedule, whole = self.family.schedule, self._terms(policy, first, last)
-        if not schedule.eager_sync:
-            synced: NDArray[np.float64] = sync_time(whole, layers, backward_time(whole, layers, recomputed))
-            return synced
-        edges = [(True, False)] * first + [(False, True)] * last
-        edges += [(False, False)] * (schedule.parts - len(edges))
-        size, replayed = layers / schedule.parts, recomputed / schedule.parts
-        shares = [self._terms(policy, *edge) for edge in edges]
-        return np.maximum.reduce([sync_time(terms, size, backward_time(terms, size, replayed)) for terms in shares])
+    ) -> list[NDArray[np.float64]]:
+        """Return (F, choice, n) [s] of each exchange of a stage: of all it runs, or of each virtual stage its own."""
+        schedule = self.family.schedule
+        roles = [(first, last)]
+        if schedule.eager_sync:
+            ends = [(True, False)] * first + [(False, True)] * last
+            roles = ends + [(False, False)] * (schedule.parts - len(ends))
+        size, replayed = layers / len(roles), recomputed / len(roles)
+        shares = [self._terms(policy, *role) for role in roles]
+        return [sync_time(terms, size, backward_time(terms, size, replayed)) for terms in shares]
 
 
 def held_counts(family: Family, num_stages: int) -> list[int]:

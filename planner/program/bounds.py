@@ -66,14 +66,14 @@ class Bounder:
         self.layers = np.arange(1, self.time.shape[2] + 1)
         self.fits = sub.positions.time < NEVER
         cost = sub.fills[0].astype(float)
-        cost[0] += sub.positions.sync[0]
+        cost[0] += sub.sync[0]
         if sub.num_stages > 1:
             both = sub.crossings[0].sum(axis=0).astype(float)
             leaving, entering = both.min(axis=1) / 2, both.min(axis=0) / 2
             cost[:-1] += leaving[None, :, None]
             cost[1:] += entering[None, :, None]
         self.cost = np.where(self.fits, cost, np.inf)
-        self._first_sync = float(sub.positions.sync[0][self.fits[0]].max(initial=0))
+        self._first_sync = float(sub.sync[0][self.fits[0]].max(initial=0))
         self._layer_prices = np.zeros(len(sub.capacity))
         self._prices = prices
 

@@ -196,7 +196,7 @@ def sync_end(variables: Variables) -> None:
     """
     behind: Linear = 0
     for position in range(variables.sub.num_stages):
-        variables.model.add(variables.sync >= variables.amount(position, "sync") - behind)
+        variables.model.add(variables.sync >= variables.sum(position, variables.sub.sync) - behind)
         if variables.sub.critical is not None:
             continue
         behind = behind + variables.amount(position, "backward")

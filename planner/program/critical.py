@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates import NEVER, Family, Prices
-from planner.schedules import critical_paths, open_microbatches
+from planner.candidates import NEVER, Family, Positions
+from planner.schedules import critical_paths, open_microbatches, remainders
 
 Floats = NDArray[np.float64]
 Ticks = NDArray[np.int64]
@@ -28,20 +28,44 @@ class Critical:
     """(k,) of x_s and of y_s of every joint."""
     wraps: Floats
     """(k,) of the transfers between the last stage and the first."""
+    remainders: Floats
+    """(which, position, kind) F, I and W passes between the first, or last, virtual stage that a rank has done with and
+    the end of the step, where each exchanges for itself; else nothing."""
     opened: int
     """Micro-batches of one direction open at once, where a step has more of them; else 0."""
 
-    def fills(self, prices: Prices) -> Ticks:
-        """Return (k, F, choice, n) [ns] what a stage adds to the paths beside the passes of the slowest one."""
-        return self.of(prices.forward, prices.backward, prices.weight)
+    def fills(self, positions: Positions) -> Ticks:
+        """Return (k, position, choice, n - 1) [ns] what a stage adds to the paths, rounded up."""
+        return _weighted(positions, self.passes[:, None, :])
 
-    def of(self, forward: Ticks, backward: Ticks, weight: Ticks) -> Ticks:
-        """Return (k, ...) the same [ns] of any arrays of times, rounded up; NEVER where a stage does not fit."""
-        fits = (forward < NEVER) & (backward < NEVER)
-        parts = [np.where(fits, part, 0) for part in (forward, backward - weight, weight)]
-        found = sum(np.multiply.outer(self.passes[:, kind], part) for kind, part in enumerate(parts))
-        ticks: Ticks = np.where(fits, np.ceil(found), NEVER).astype(np.int64)
+    def sync(self, positions: Positions) -> Ticks:
+        """Return (position, choice, n - 1) [ns] from the end of all passes to that of a stage's exchanges.
+
+        They go one after the other: all of them from the first that may begin, and the longest, taken to be the last.
+        """
+        hidden = np.maximum(0, _weighted(positions, self.remainders))
+        exposed = np.maximum(0, np.maximum(positions.syncs - hidden[0], positions.sync - hidden[1]))
+        ticks: Ticks = np.where(positions.time < NEVER, exposed, NEVER)
         return ticks
+
+
+def _weighted(positions: Positions, counts: Floats) -> Ticks:
+    """Return (k, position, choice, n - 1) [ns] of so many F, I and W passes (k, position, kind), rounded up."""
+    fits = positions.time < NEVER
+    parts = (positions.forward, positions.backward - positions.weight, positions.weight)
+    found = sum(counts[:, :, kind, None, None] * np.where(fits, part, 0) for kind, part in enumerate(parts))
+    ticks: Ticks = np.where(fits, np.ceil(found), NEVER).astype(np.int64)
+    return ticks
+
+
+def _remainders(family: Family, num_stages: int) -> Floats:
+    schedule = family.schedule
+    if not schedule.eager_sync:
+        return np.zeros((2, num_stages, 3))
+    found = np.array(remainders(schedule, num_stages, family.num_microbatches), dtype=float)
+    order = np.argsort(found.sum(axis=2), axis=1, kind="stable")
+    rows = np.arange(num_stages)
+    return np.stack([found[rows, order[:, -1]], found[rows, order[:, 0]]])
 
 
 def critical(family: Family, num_stages: int) -> Critical | None:
@@ -56,5 +80,6 @@ def critical(family: Family, num_stages: int) -> Critical | None:
         passes=(counts - family.num_passes + 1) / num_stages,
         joints=np.array([path.joints for path in paths]) / (2 * max(1, num_stages - 1)),
         wraps=np.array([path.wraps for path in paths]) / 2,
+        remainders=_remainders(family, num_stages),
         opened=opened if opened * schedule.directions < batches else 0,
     )

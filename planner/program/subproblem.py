@@ -117,7 +117,12 @@ class Subproblem:
         """(k, position, choice, n - 1) [ns] what a column adds to each critical path, or else its time."""
         if self.critical is None:
             return self.positions.time[None]
-        return self.critical.of(self.positions.forward, self.positions.backward, self.positions.weight)
+        return self.critical.fills(self.positions)
+
+    @cached_property
+    def sync(self) -> Ticks:
+        """(position, choice, n - 1) [ns] from the stage's last pass, or that of all stages, to the end of its sync."""
+        return self.positions.sync if self.critical is None else self.critical.sync(self.positions)
 
     @cached_property
     def crossings(self) -> Ticks:
@@ -205,7 +210,7 @@ def is_allowed(sub: Subproblem, assignment: Assignment) -> bool:
 
 def slowest(sub: Subproblem) -> int:
     """Return a time [ns] that no plan of the subproblem exceeds."""
-    time, sync = sub.positions.time, sub.positions.sync
+    time, sync = sub.positions.time, sub.sync
     stages = np.where(time < NEVER, time, 0).max(axis=(1, 2)).sum()
     hops = sub.num_stages * (sub.hops[0] + sub.hops[1]).max(initial=0)
     exchange = np.where(time < NEVER, sync, 0).max()
@@ -230,7 +235,7 @@ def objectives(sub: Subproblem, choices: NDArray[np.int64], layers: NDArray[np.i
     where = (np.arange(sub.num_stages), choices, np.clip(layers, 1, width) - 1)
     fits = ((positions.time[where] < NEVER) & (layers >= 1) & (layers <= width)).all(axis=1)
     forward, backward, sync = (
-        np.where(fits[:, None], getattr(positions, name)[where], 0) for name in ("forward", "backward", "sync")
+        np.where(fits[:, None], array[where], 0) for array in (positions.forward, positions.backward, sub.sync)
     )
     ahead, back = sub.hops[0, choices[:, :-1], choices[:, 1:]], sub.hops[1, choices[:, :-1], choices[:, 1:]]
     none = np.zeros((len(choices), 1), dtype=np.int64)

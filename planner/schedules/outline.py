@@ -8,18 +8,17 @@ pass; beyond, path and holdings grow by as much with each stage and each micro-b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import count
 
-from planner.schedules.base import BACKWARD, FORWARD, INPUT, WEIGHT, Pass, Schedule, peak_in_flight
+from planner.schedules._walk import Counts, Times, Walk, walked
+from planner.schedules.base import BACKWARD, INPUT, WEIGHT, Schedule, peak_in_flight
 
-RATIOS = ((100, 105, 95), (100, 125, 75), (100, 200, 75))
+RATIOS = (Times(100, 105, 95), Times(100, 125, 75), Times(100, 200, 75))
 """Times of F, I and W for which paths are found: layers without attention, with it, and recomputed ones."""
-HOP = 1
-"""Of a transfer, beside those: so short that it decides only between paths that are alike."""
 MOST_STAGES = 12
 """Stages up to which critical paths are walked."""
 MOST_ROUNDS = 4
@@ -30,8 +29,6 @@ APART = 4
 """Between the two numbers of stages by which more are told: orders of some schedules differ with what is left of 4."""
 KINDS = 3
 """Of passes, the first counts of a path."""
-DIGIT = 20
-"""Bits of each count of a stamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +81,26 @@ def open_microbatches(schedule: Schedule, num_stages: int, num_microbatches: int
     return int(_in_rounds(num_stages, num_microbatches, counted)[0])
 
 
+@cache
+def remainders(schedule: Schedule, num_stages: int, num_microbatches: int) -> tuple[tuple[Counts, ...], ...]:
+    """Return F, I and W passes between the last pass and the end of the step, of each virtual stage of every rank.
+
+    Where stages are alike; the stages of a rank in the order of `Schedule.hosted`.
+    """
+    return _walked(schedule, num_stages, min(num_microbatches, MOST_ROUNDS * num_stages), 0).remainders
+
+
+@cache
+def _walked(schedule: Schedule, num_stages: int, num_microbatches: int, ratio: int) -> Walk:
+    return walked(schedule, num_stages, num_microbatches, RATIOS[ratio])
+
+
 def _in_stages(schedule: Schedule, num_stages: int, num_microbatches: int, ratio: int) -> tuple[Fraction, ...]:
     """Return the counts of the critical path; of more than MOST_STAGES stages, by what two smaller numbers idle."""
     if num_stages <= MOST_STAGES:
-        return _in_rounds(num_stages, num_microbatches, lambda number: _walked(schedule, num_stages, number, ratio))
+        return _in_rounds(
+            num_stages, num_microbatches, lambda number: _walked(schedule, num_stages, number, ratio).path
+        )
     large = MOST_STAGES - (MOST_STAGES - num_stages) % APART
     less, more = (
         _idle(schedule, stages, _alike(schedule, num_stages, num_microbatches, stages), ratio)
@@ -121,78 +134,3 @@ def _in_rounds(
         return tuple(map(Fraction, counted(num_microbatches)))
     further = Fraction(num_microbatches - most, more - most)
     return tuple(first + further * (second - first) for first, second in zip(counted(most), counted(more), strict=True))
-
-
-@cache
-def _walked(schedule: Schedule, num_stages: int, num_microbatches: int, ratio: int) -> tuple[int, ...]:
-    """Return forward, input and weight passes, joints and wraps on the critical path.
-
-    A stamp is a time with what took it: the time in the highest bits of a number, and the counts below. Later stamps
-    are larger, and passes add theirs, so that the largest stamp tells its own path. Where a rank begins the next step
-    on its own, what counts is from its first pass to its last.
-    """
-    stamps = _stamps(ratio)
-    joint, wrap = ((HOP << 5 * DIGIT) + (1 << number * DIGIT) for number in (3, 4))
-    last = num_stages * schedule.virtual_stages - 1
-    orders = schedule.passes(num_stages, num_microbatches)
-    arrived: dict[tuple[str, int, int, int], int] = {}
-    place, begun, free, ready = [0] * num_stages, [0] * num_stages, [0] * num_stages, list(range(num_stages))
-    while ready:
-        rank = ready.pop()
-        for runs in _units(orders[rank], place[rank]):
-            inputs = [_input(one, arrived) for one in runs]
-            if min(inputs) < 0:
-                break
-            start = max(free[rank], *inputs)
-            if not place[rank] and schedule.joins_steps:
-                begun[rank] = start
-            free[rank] = start + sum(stamps[one.kind] for one in runs)
-            place[rank] += len(runs)
-            for one in runs:
-                goal = _goal(one, last)
-                if goal is None:
-                    continue
-                there = schedule.rank(goal[1], one.direction, num_stages)
-                sent = 0 if there == rank else joint if abs(there - rank) == 1 else wrap
-                arrived[goal] = free[rank] + sent
-                ready += [there] * (there != rank)
-    first, end = max(zip(begun, free, strict=True), key=lambda rank: (rank[1] >> 5 * DIGIT) - (rank[0] >> 5 * DIGIT))
-    return tuple(_count(end, number) - _count(first, number) for number in range(5))
-
-
-def _count(stamp: int, number: int) -> int:
-    return stamp >> number * DIGIT & (1 << DIGIT) - 1
-
-
-def _stamps(ratio: int) -> dict[str, int]:
-    """Return the stamps of passes, by kind."""
-    found = {
-        kind: (RATIOS[ratio][n] << 5 * DIGIT) + (1 << n * DIGIT) for n, kind in enumerate((FORWARD, INPUT, WEIGHT))
-    }
-    return {**found, BACKWARD: found[INPUT] + found[WEIGHT]}
-
-
-def _units(order: tuple[Pass, ...], place: int) -> Iterator[tuple[Pass, ...]]:
-    """Yield what a rank runs from a place in its order on: a pass, or two at once."""
-    while place < len(order):
-        runs = order[place : place + 1 + order[place].paired]
-        yield runs
-        place += len(runs)
-
-
-def _input(one: Pass, arrived: dict[tuple[str, int, int, int], int]) -> int:
-    """Return the stamp of what a pass needs; negative if it has not arrived."""
-    if one.kind == WEIGHT or (one.kind == FORWARD and one.stage == 0):
-        return 0
-    return arrived.get((FORWARD if one.kind == FORWARD else BACKWARD, one.stage, one.direction, one.microbatch), -1)
-
-
-def _goal(one: Pass, last: int) -> tuple[str, int, int, int] | None:
-    """Return what waits for the result of a pass: kind, stage, direction, micro-batch; None if nothing does."""
-    if one.kind == FORWARD:
-        kind, stage = (BACKWARD, last) if one.stage == last else (FORWARD, one.stage + 1)
-    elif one.kind == WEIGHT or one.stage == 0:
-        return None
-    else:
-        kind, stage = BACKWARD, one.stage - 1
-    return kind, stage, one.direction, one.microbatch
