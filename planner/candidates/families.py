@@ -121,7 +121,7 @@ def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bo
     """
     if uneven and schedule.parts > 1:
         return True
-    return (alone and schedule != first) or (not pipelined and bool(schedule.blocker(1, 1)))
+    return (alone and schedule != first) or (not pipelined and (schedule.parts > 1 or bool(schedule.blocker(1, 1))))
 
 
 def find_schedules(job: Job, framework: Framework, target: Framework | None, num_layers: int) -> Iterator[Schedule]:

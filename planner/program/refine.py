@@ -49,7 +49,7 @@ class Refiner:
                 continue
             self.search.result.subproblems += len(stages)
             setting = (family.micro_batch, family.num_replicas, family.schedule.virtual_stages, family.pipelined)
-            key = (family.restriction.choices, *setting)
+            key = (family.restriction.choices, *setting, *stages.tolist())
             if key not in paced:
                 slices = family.num_slices(space.model.num_layers)
                 bodies = [space.costs(i, family.micro_batch, pipelined=family.pipelined).body for i in indices]

@@ -48,6 +48,7 @@ def walked(schedule: Schedule, num_stages: int, num_microbatches: int, times: Ti
     orders = schedule.passes(num_stages, num_microbatches)
     arrived: dict[Pass, int] = {}
     done: dict[tuple[int, int], int] = {}
+    links: dict[tuple[int, int], int] = {}
     place, begun, free, ready = [0] * num_stages, [0] * num_stages, [0] * num_stages, list(range(num_stages))
     while ready:
         rank = ready.pop()
@@ -68,9 +69,12 @@ def walked(schedule: Schedule, num_stages: int, num_microbatches: int, times: Ti
                 if goal is None:
                     continue
                 there = ranks[one.direction][goal.stage]
-                sent = 0 if there == rank else JOINT if abs(there - rank) == 1 else WRAP
-                arrived[goal] = free[rank] + sent
-                ready += [there] * (there != rank)
+                if there == rank:
+                    arrived[goal] = free[rank]
+                    continue
+                sent = JOINT if abs(there - rank) == 1 else WRAP
+                arrived[goal] = links[rank, there] = max(free[rank], links.get((rank, there), 0)) + sent
+                ready.append(there)
     starts = begun if schedule.joins_steps else [0] * num_stages
     first, end = max(zip(starts, free, strict=True), key=lambda rank: (rank[1] >> 5 * DIGIT) - (rank[0] >> 5 * DIGIT))
     path = tuple(_count(end, digit) - _count(first, digit) for digit in range(5))
