@@ -14,6 +14,7 @@ from planner.report.figures import count, days, percent, plural, seconds, short,
 from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
 from planner.report.pressure import warning_lines
+from planner.report.staleness import stale_lines
 from planner.report.stages import axes, degrees, has_splits, stage_table
 
 RUNNERS_UP = 5
@@ -56,6 +57,7 @@ def plan_text(
         "",
         *labelled("plan", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *labelled("proof", proof(outcome.certificate, outcome.search), width),
         *warning_lines(prediction, width),

@@ -17,6 +17,7 @@ from planner.report.layout import WIDTH, labelled, table
 from planner.report.plan import decision, idle_lines, speed, training_lines, where_time_goes
 from planner.report.pressure import warning_lines
 from planner.report.problems import problem_lines, repair_lines, spans
+from planner.report.staleness import stale_lines
 from planner.report.stages import ROWS, runs, stage_table
 
 
@@ -52,6 +53,7 @@ def prediction_text(
         "",
         *labelled("layout", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *labelled("fits", _fits(prediction), width),
         *warning_lines(prediction, width),
