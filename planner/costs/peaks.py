@@ -1,7 +1,8 @@
 """The three peaks of a stage's memory: its passes, the optimizer making its states, and every later optimizer step.
 
-The optimizer runs when no activation is held, but in pipelines that never drain. Its temporaries are the framework's (`update_temporary_bytes`): fused
-Adam has none, torch's foreach Adam needs as much as the fp32 parameters (PyTorch documentation, torch.optim.Adam).
+The optimizer runs when no activation is held, but in pipelines that never drain. Its temporaries are the framework's
+(`update_temporary_bytes`): fused Adam has none, torch's foreach Adam needs as much as the fp32 parameters (PyTorch
+documentation, torch.optim.Adam).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class StageCost:
     backward: Seconds
     """Of one micro-batch, recompute included."""
     sync: Seconds
-    """Of one update: exposed gradient exchange, the optimizer, and the weights that are predicted until the next one."""
+    """Of one update: exposed gradient exchange, the optimizer, and weights that are predicted until the next one."""
     memory: tuple[tuple[str, Bytes], ...]
     """By part, at the largest peak."""
     peaks: tuple[tuple[str, Bytes], ...]

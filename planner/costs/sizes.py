@@ -30,8 +30,8 @@ class ParameterBytes:
     update: float
     """[bytes] of memory traffic of the optimizer step."""
     predict: float
-    """[bytes] of memory traffic of predicting the weight of later steps: the optimizer's states are read, and the weight
-    itself where they have no master copy of it; what is predicted is written."""
+    """[bytes] of memory traffic of predicting the weight of later steps: the optimizer's states are read, and the
+    weight itself where they have no master copy of it; what is predicted is written."""
     temporary: float
     """[bytes] while the optimizer makes or updates its states."""
 

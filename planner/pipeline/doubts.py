@@ -52,17 +52,18 @@ def _width(precision: str) -> str:
     return "16-bit" if precision in HALF_PRECISIONS else precision
 
 
-def _age(plan: Plan) -> str:
-    """Return how old the weights are at most that gradients are of, or how far ahead they are predicted."""
+def _otherwise(plan: Plan) -> str:
+    """Return what gradients are of: how old the weights are at most, or how far ahead they are predicted."""
     listed = schedule_of(plan)
     shapes = [(rank, plan.num_stages, plan.num_microbatches) for rank in range(plan.num_stages)]
     ahead = [max(listed.predicted(*shape)) for shape in shapes]
     numbers = ahead if any(ahead) else [listed.staleness(*shape) for shape in shapes]
-    most, unit = max(numbers), "micro-batch" if listed.updates_each else "step"
-    size = f"{'' if len(set(numbers)) == 1 else 'up to '}{most} {unit}"
-    if most != 1:
-        size += "es" if listed.updates_each else "s"
-    return f"that are predicted {size} ahead" if any(ahead) else f"{size} old"
+    if not any(numbers):
+        return "weights change after every micro-batch" if listed.updates_each else "steps run into one another"
+    most = max(numbers)
+    units = ("micro-batch", "micro-batches") if listed.updates_each else ("step", "steps")
+    size = f"{'' if len(set(numbers)) == 1 else 'up to '}{most} {units[most > 1]}"
+    return f"gradients are of weights {f'predicted {size} ahead' if any(ahead) else f'{size} old'}"
 
 
 def _unreliable(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[str]:
@@ -77,7 +78,7 @@ def _unreliable(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[st
         if listed.orders is not None and plan.num_stages > 1:
             found.append(f"no measured runs of {listed.name}")
         if listed.changes_semantics:
-            found.append(f"{listed.name} trains otherwise: gradients are of weights {_age(kind)}")
+            found.append(f"{listed.name} trains otherwise: {_otherwise(kind)}")
     if plan.num_devices > DEVICES_MOST:
         found.append(f"more than {DEVICES_MOST} devices")
     launch = dict(prediction.time).get("launch", 0.0) / prediction.step_time

@@ -18,8 +18,8 @@ from planner.report.plan import NOTHING, decision, proof, runner_up_table, speed
 from planner.report.prediction import MEMORY_TITLE, memory_lines
 from planner.report.problems import rejection_lines, spans
 from planner.report.ranks import rank_lines
-from planner.report.staleness import stale_lines
 from planner.report.stages import stage_table
+from planner.report.staleness import stale_lines
 from planner.schedules import schedule_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from planner.report.figures import count, days, percent, plural, seconds, short,
 from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
 from planner.report.pressure import warning_lines
-from planner.report.staleness import stale_lines
 from planner.report.stages import axes, degrees, has_splits, stage_table
+from planner.report.staleness import stale_lines
 
 RUNNERS_UP = 5
 """Alternatives that are shown."""

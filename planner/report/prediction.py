@@ -17,8 +17,8 @@ from planner.report.layout import WIDTH, labelled, table
 from planner.report.plan import decision, idle_lines, speed, training_lines, where_time_goes
 from planner.report.pressure import warning_lines
 from planner.report.problems import problem_lines, repair_lines, spans
-from planner.report.staleness import stale_lines
 from planner.report.stages import ROWS, runs, stage_table
+from planner.report.staleness import stale_lines
 
 
 def prediction_text(

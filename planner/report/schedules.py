@@ -8,7 +8,6 @@ from typing import Any
 from planner.report.layout import WIDTH, labelled, table, wrapped_rows
 from planner.schedules import Schedule
 
-
 SHAPE = (8, 64)
 """Stages and micro-batches of a pipeline that shows whether ranks are alike."""
 

@@ -27,7 +27,7 @@ def stale_lines(plan: Plan, width: int = WIDTH) -> list[str]:
 def stale_record(plan: Plan) -> dict[str, Any]:
     """Return how often weights are updated, where the schedule of one kind of pipeline changes what is trained."""
     listed = schedule_of(plan)
-    return {"updates": listed.updates(plan.num_microbatches)} if listed.changes_semantics else {}
+    return {"updates_per_step": listed.updates(plan.num_microbatches)} if listed.changes_semantics else {}
 
 
 def stale_stage_record(plan: Plan, index: int) -> dict[str, Any]:
@@ -58,7 +58,9 @@ def _told(plan: Plan, listed: Schedule) -> str:
 
     updates = listed.updates(plan.num_microbatches)
     often = (
-        f"after every micro-batch, {updates} times a step" if listed.updates_each else "once a step, which never drains"
+        f"after every micro-batch, {updates} times a step"
+        if listed.updates_each
+        else "while micro-batches are in flight"
     )
     texts = [
         f"{listed.name} changes what is trained: weights are updated {often}",

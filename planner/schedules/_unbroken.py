@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from planner.schedules._loops import turns, whole_order
@@ -27,3 +28,12 @@ def full_pipeline(num_stages: int, num_microbatches: int) -> str:
 def behind(rank: int, num_stages: int, _num_microbatches: int) -> int:
     """Return the micro-batches that go back on a rank between one's forward pass and its backward pass."""
     return num_stages - 1 - rank
+
+
+def beside(predicted: Callable[[int, int, int], tuple[int, int]]) -> Callable[[int, int, int], int]:
+    """Return `Schedule.weight_versions` where ranks hold predicted weights beside their own, if they need any."""
+
+    def versions(rank: int, num_stages: int, num_microbatches: int) -> int:
+        return 1 + any(predicted(rank, num_stages, num_microbatches))
+
+    return versions

@@ -136,8 +136,8 @@ class Schedule:
     """(rank, num_stages, num_microbatches) -> updates of the rank's weights between those that a micro-batch goes
     forward on, before any prediction, and those that its gradients change."""
     predicted: Callable[[int, int, int], tuple[int, int]] = _unpredicted
-    """(rank, num_stages, num_microbatches) -> updates ahead to which weights are predicted, for forward and for backward
-    passes: once between two updates for each of both. 0 where passes run on the weights themselves."""
+    """(rank, num_stages, num_microbatches) -> updates ahead to which weights are predicted, for forward and for
+    backward passes: once between two updates for each of both. 0 where passes run on the weights themselves."""
     runs_as: tuple[tuple[str, str], ...] = ()
     """(framework, what it calls the schedule)."""
     blocker: Callable[[int, int], str] = _any_shape

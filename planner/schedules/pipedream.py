@@ -3,8 +3,9 @@
 Source: Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training" (2019), section 3.3. What is a
 minibatch there is a micro-batch here: it goes back on the version of the weights that it went forward on, which the
 rank has kept, and its gradients change the newest one, after the replicas of the stage have exchanged theirs (section
-3.1). On rank r of P, counted from 0, P - 1 - r other micro-batches go back in between:
-w(t + 1) = w(t) - lr grad f(w_0(t - P + 1), ..., w_(P-1)(t)), and each of the P - r micro-batches in flight has a version.
+3.1). On rank r of P, counted from 0, P - 1 - r other micro-batches go back in between,
+w(t + 1) = w(t) - lr grad f(w_0(t - P + 1), ..., w_(P-1)(t)), and each of the P - r micro-batches in flight has its
+version.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ s = round((N + T - k / 2 - 2) / T) forward and round((T + floor(k / 2) - 1) / T)
 
 from __future__ import annotations
 
-from planner.schedules._unbroken import behind, full_pipeline, unbroken_orders
+from planner.schedules._unbroken import behind, beside, full_pipeline, unbroken_orders
 from planner.schedules.base import Schedule, counted, letters
 
 
@@ -26,11 +26,6 @@ def _staleness(rank: int, num_stages: int, num_microbatches: int) -> int:
     return -(-behind(rank, num_stages, num_microbatches) // num_microbatches)
 
 
-def _copies(_rank: int, num_stages: int, _num_microbatches: int) -> int:
-    """Return the weights of forward and of backward passes, which are of neighbouring steps; see docs/schedules.md."""
-    return 2 if num_stages > 1 else 1
-
-
 XPIPE = Schedule(
     name="xpipe",
     summary="1f1b that never drains; the first micro-batch of a step predicts the weights that all of them run on",
@@ -40,7 +35,7 @@ XPIPE = Schedule(
     changes_semantics=True,
     searched=False,
     flushes=False,
-    weight_versions=_copies,
+    weight_versions=beside(_predicted),
     staleness=_staleness,
     predicted=_predicted,
     blocker=full_pipeline,
