@@ -9,6 +9,7 @@ from planner.domain.prediction import Prediction
 from planner.errors import SpecError
 from planner.pipeline import plan_from_layout, predict_plan
 from planner.report.explain import explain_text
+from planner.report.judged import summary
 from planner.report.prediction import prediction_text
 from planner.report.schedules import schedule_record
 from planner.report.stages import stage_table
@@ -21,6 +22,7 @@ from planner.specs.decision import decision, decision_record
 from planner.specs.job import read_job
 from planner.specs.layout import parse_layout
 from planner.specs.model import read_model
+from planner.specs.plan import unwritten
 from planner.specs.plan_record import DecisionRecord
 
 CLUSTER = read_cluster("2x8:h100-sxm-80gb")
@@ -169,10 +171,12 @@ def test_what_is_trained_on_is_told(name: str, doubt: str, lines: list[str]) -> 
     assert prediction.confidence is not None
     assert f"{name} trains otherwise: {doubt}" in prediction.confidence.low
     job, _ = read_job(None, {}, MODEL, CLUSTER)
+    file = unwritten(plan, CLUSTER, MODEL, job, "layout")
     for text in (
         prediction_text(plan, prediction, (), CLUSTER, MODEL, job),
         explain_text(plan, prediction, CLUSTER, MODEL, job),
         "\n".join(stale_lines(plan)),
+        " stale ".join(summary(file, prediction, None)),
     ):
         flat = " ".join(text.split())
         assert f"stale {name} changes what is trained: weights are " in flat

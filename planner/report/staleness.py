@@ -15,13 +15,19 @@ RUNS = 6
 
 
 def stale_lines(plan: Plan, width: int = WIDTH) -> list[str]:
+    """Return `stale_text` behind its label."""
+    text = stale_text(plan)
+    return labelled("stale", text, width) if text else []
+
+
+def stale_text(plan: Plan) -> str:
     """Return how each kind of pipeline trains, where it is not one step over the whole batch at the same weights."""
     texts = [
         f"{f'pipelines {kind}: ' if plan.other_pipelines else ''}{_told(pipeline, schedule_of(pipeline))}"
         for kind, pipeline in enumerate(plan.pipelines)
         if schedule_of(pipeline).changes_semantics
     ]
-    return labelled("stale", "; ".join(texts), width) if texts else []
+    return "; ".join(texts)
 
 
 def stale_record(plan: Plan) -> dict[str, Any]:
