@@ -49,6 +49,7 @@ def hosted_cost(
     """
     hosted, last = listed.hosted(plan.num_stages)[index], plan.num_stages * listed.virtual_stages - 1
     layers = _layers(plan, listed, index)
+    everywhere = beyond and replace(beyond, here=beyond.here * listed.directions)
     meet = plan.num_stages > 1 and {0, last} <= {number for _, number in hosted}
 
     @cache
@@ -62,7 +63,7 @@ def hosted_cost(
             zero_stage=plan.zero_stage,
             first=first,
             last=final,
-            beyond=beyond and replace(beyond, here=beyond.here * listed.directions),
+            beyond=everywhere,
             apart=apart,
             ends_meet=meet,
         )
@@ -84,6 +85,8 @@ def hosted_cost(
             )
         )
     ends = any(number == 0 for _, number in hosted), any(number == last for _, number in hosted)
+    size = sum(number for number, _ in layers.values())
+    parameters = size * costs.body.parameters + costs.edge_parameters(first=ends[0], last=ends[1])
     exchange = replica_exchange(
         costs.group,
         costs.strategy,
@@ -92,10 +95,8 @@ def hosted_cost(
         num_replicas=num_replicas * listed.directions,
         zero_stage=plan.zero_stage,
         pipelined=plan.num_stages > 1,
-        beyond=beyond and replace(beyond, here=beyond.here * listed.directions),
+        beyond=everywhere,
     )
-    size = sum(number for number, _ in layers.values())
-    parameters = size * costs.body.parameters + costs.edge_parameters(first=ends[0], last=ends[1])
     prediction = prediction_time(listed, (index, plan.num_stages, plan.num_microbatches), exchange, parameters)
     return _together(plan, listed, index, terms_of(*ends), layers, tuple(runs), float(prediction))
 
