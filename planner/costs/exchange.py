@@ -46,6 +46,16 @@ class Exchange:
         """Return the time [s] of `step_transfers`, before overlap."""
         return self._times(self.step_transfers(parameters))
 
+    def gather_time(self, parameters: Number) -> Seconds:
+        """Return the time [s] of `gather_transfers`."""
+        return self._times(self.gather_transfers(parameters))
+
+    def gather_transfers(self, parameters: Number) -> Transfers:
+        """Return (collective, bytes) that make weights whole of which each rank has made a shard, if any do."""
+        if not self.zero.optimizer or self.zero.weights:
+            return ()
+        return (("all_gather", self.per.sent_weights * parameters),)
+
     def step_transfers(self, parameters: Number) -> Transfers:
         """Return (collective, bytes) at the end of a step.
 
@@ -55,7 +65,7 @@ class Exchange:
         gradients = self.per.sent_gradients * parameters
         if not self.zero.optimizer:
             return (("all_reduce", gradients),)
-        gather = () if self.zero.weights else (("all_gather", self.per.sent_weights * parameters),)
+        gather = self.gather_transfers(parameters)
         return gather if self.zero.gradients else (*gather, ("reduce_scatter", gradients))
 
     def layer_times(self, layer: LayerCost) -> tuple[Seconds, Seconds]:

@@ -238,6 +238,11 @@ def update_time(terms: StageTerms, num_layers: Number) -> Seconds:
     return num_layers * terms.update_layer + terms.update_edge
 
 
+def kept_memory(terms: StageTerms, num_layers: Number, num_recomputed: Number) -> Bytes:
+    """Return the activations [bytes] of one micro-batch in flight."""
+    return (num_layers - num_recomputed) * terms.kept_layer + num_recomputed * terms.kept_recomputed
+
+
 def stage_memory(
     terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number
 ) -> tuple[tuple[str, Bytes], ...]:
@@ -246,9 +251,8 @@ def stage_memory(
     Activations: ((n - k) kept + k kept_recomputed) in_flight, and one live layer while a recomputed one runs
     backward. `planner.costs.peaks` has the peaks of the optimizer.
     """
-    kept = (num_layers - num_recomputed) * terms.kept_layer + num_recomputed * terms.kept_recomputed
     live = (num_recomputed > 0) * terms.live_layer
-    activations = in_flight * kept + live + terms.transient
+    activations = in_flight * kept_memory(terms, num_layers, num_recomputed) + live + terms.transient
     return (
         ("weights", num_layers * terms.weights_layer + terms.weights_edge),
         ("gradients", num_layers * terms.gradients_layer + terms.gradients_edge),

@@ -18,6 +18,7 @@ from planner.domain.plan import Plan
 from planner.errors import SpecError
 from planner.report.protobuf import always, delimited, integer, nested, packed, text
 from planner.report.window import pass_name
+from planner.schedules import BACKWARD, schedule_of
 from planner.simulate import Event, Timeline
 from planner.simulate.events import ACTIVATIONS, COMPUTE, P2P
 from planner.simulate.timeline import OPTIMIZER, OVERHEAD
@@ -67,9 +68,9 @@ def chakra_traces(plan: Plan, found: Timeline, placed: Placement, sizes: Sizes) 
     transfers = [event for event in found.events if event.lane == P2P]
     for rank in placed.ranks:
         members = groups[rank.rank]
-        trace = _Trace(plan, rank, where, sizes, transfers)
+        updates = schedule_of(plan).updates(plan.num_microbatches)
+        trace = _Trace(plan, rank, where, sizes, transfers, numbers[members], len(members), updates)
         trace.run([event for event in found.events if event.stage == rank.stage and event.lane == COMPUTE])
-        trace.exchange(numbers[members], len(members))
         trace.finish([event for event in found.events if event.stage == rank.stage])
         yield f"step.{rank.rank}.et", b"".join([delimited(text(1, SCHEMA)), *trace.written])
 
@@ -106,12 +107,18 @@ class _Trace:
     """(replica, stage, context rank, tensor rank) -> rank."""
     sizes: Sizes
     transfers: Sequence[Event]
+    group: str
+    """Number of the ranks that exchange gradients."""
+    ranks: int
+    """How many these are."""
+    updates: int
+    """Of the weights in a step: 1, or one behind each backward pass."""
     written: list[bytes] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
     """What the next node on the compute lane waits for."""
 
     def run(self, events: Sequence[Event]) -> None:
-        """Write the passes, and around each what it receives and sends."""
+        """Write the passes, around each what it receives and sends, and the updates between them."""
         stage = self.rank.stage
         sent, fed = {}, {}
         for tag, event in enumerate(self.transfers):
@@ -122,6 +129,8 @@ class _Trace:
                 fed[way, event.micro_batch, event.other_chunk] = tag
         for event in events:
             if event.micro_batch < 0:
+                if self.updates > 1 and event.name == OPTIMIZER:
+                    self.before = [self._compute(event.name, event, [])]
                 continue
             place = (event.name == "F", event.micro_batch, event.chunk)
             received = fed.get(place) if event.name != "W" else None
@@ -130,21 +139,26 @@ class _Trace:
             done = self._compute(pass_name(event, self.plan.virtual_stages), event, inputs)
             outputs = [] if leaves is None else list(self._transfer(SENDS, leaves, [done]))
             self.before = [done, *(outputs if self.sizes.blocking else [])]
+            if self.updates > 1 and event.name == BACKWARD:
+                self._exchange()
 
-    def exchange(self, group: str, ranks: int) -> None:
-        """Write the exchange of gradients as one all-reduce that sends as much, after the last pass."""
-        ring = self.sizes.rings[self.rank.stage]
+    def _exchange(self) -> None:
+        """Write the exchange of gradients of an update as one all-reduce that sends as much."""
+        ring, ranks = self.sizes.rings[self.rank.stage] / self.updates, self.ranks
         if ranks < 2 or not ring:
             return
         size = round(ring * ranks / (2 * (ranks - 1)))
         attributes = [_attribute("comm_type", INT64, ALL_REDUCE), _attribute("comm_size", INT64, size)]
-        attributes.append(_attribute("pg_name", STRING, group))
+        attributes.append(_attribute("pg_name", STRING, self.group))
         self.before = [self._node("gradient exchange", COLLECTIVE, self.before, attributes)]
 
     def finish(self, events: Sequence[Event]) -> None:
-        """Write what comes after the exchange."""
+        """Write what comes after the last pass: exchange and update of a step that has one, and the overhead."""
+        if self.updates == 1:
+            self._exchange()
+        after = {OPTIMIZER, OVERHEAD} if self.updates == 1 else {OVERHEAD}
         for event in events:
-            if event.name in {OPTIMIZER, OVERHEAD}:
+            if event.name in after:
                 self.before = [self._compute(event.name, event, [])]
 
     def _compute(self, name: str, event: Event, inputs: Sequence[int]) -> int:

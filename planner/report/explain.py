@@ -19,6 +19,7 @@ from planner.report.prediction import MEMORY_TITLE, memory_lines
 from planner.report.problems import rejection_lines, spans
 from planner.report.ranks import rank_lines
 from planner.report.stages import stage_table
+from planner.report.staleness import stale_lines
 from planner.schedules import schedule_of
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def explain_text(
         *labelled("plan", decision(plan), width),
         *(rank_lines(placed, width) if placed else []),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *(labelled("proof", proof(certificate), width) if certificate else []),
         "",

@@ -15,6 +15,7 @@ from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
 from planner.report.pressure import warning_lines
 from planner.report.stages import axes, degrees, has_splits, stage_table
+from planner.report.staleness import stale_lines
 
 RUNNERS_UP = 5
 """Alternatives that are shown."""
@@ -56,6 +57,7 @@ def plan_text(
         "",
         *labelled("plan", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *labelled("proof", proof(outcome.certificate, outcome.search), width),
         *warning_lines(prediction, width),

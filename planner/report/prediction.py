@@ -18,6 +18,7 @@ from planner.report.plan import decision, idle_lines, speed, training_lines, whe
 from planner.report.pressure import warning_lines
 from planner.report.problems import problem_lines, repair_lines, spans
 from planner.report.stages import ROWS, runs, stage_table
+from planner.report.staleness import stale_lines
 
 
 def prediction_text(
@@ -52,6 +53,7 @@ def prediction_text(
         "",
         *labelled("layout", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *labelled("fits", _fits(prediction), width),
         *warning_lines(prediction, width),

@@ -41,14 +41,16 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
             StagePrediction(
                 forward=cost.forward,
                 backward=cost.backward,
-                sync=cost.sync,
+                sync=updates * cost.sync,
                 memory=cost.memory,
                 peaks=cost.peaks,
                 memory_limit=cluster.group(stage.group).device.memory * (1 - job.headroom),
                 device_memory=cluster.group(stage.group).device.memory,
                 in_flight=held,
             )
-            for stage, cost, held in zip(plan.all_stages, costs.all_stages, _in_flight(pipelines, costs), strict=True)
+            for stage, cost, held, updates in zip(
+                plan.all_stages, costs.all_stages, _in_flight(pipelines, costs), _updates(pipelines), strict=True
+            )
         ),
     )
 
@@ -59,6 +61,12 @@ def _in_flight(pipelines: Sequence[Plan], costs: PlanCost) -> Iterator[float]:
         chosen = schedule_of(plan)
         for index, stage in enumerate(cost.stages):
             yield stage.in_flight if stage.hosted else chosen.held(index, plan.num_stages, plan.num_microbatches)
+
+
+def _updates(pipelines: Sequence[Plan]) -> Iterator[int]:
+    """Yield how often every stage updates its weights in a step."""
+    for plan in pipelines:
+        yield from [schedule_of(plan).updates(plan.num_microbatches)] * plan.num_stages
 
 
 def _replayed(plan: Plan, costs: PlanCost, *, alone: bool) -> Replay:
@@ -99,10 +107,12 @@ def _step_parts(
     passes = [(part, plan.num_microbatches * seconds) for part, seconds in parts if seconds > 0.0]
     sync = observed.exposed_sync[busiest] if exchange is None else exchange
     waiting = ends - sum(seconds for _, seconds in passes) - sync
+    predicting = min(sync, schedule_of(plan).updates(plan.num_microbatches) * cost.prediction)
     return (
         *passes,
         ("pipeline_bubble", max(0.0, waiting)),
-        ("sync", sync),
+        ("sync", sync - predicting),
+        *([("weight_prediction", predicting)] if predicting > 0.0 else []),
         ("step_overhead", costs.step_overhead),
     )
 

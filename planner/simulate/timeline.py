@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.costs import PlanCost, StageCost
 from planner.domain.plan import Plan
 from planner.domain.prediction import OPTIMIZER_STEP
 from planner.parallelism import AXES
-from planner.schedules import FORWARD, INPUT, schedule_of
+from planner.schedules import BACKWARD, FORWARD, INPUT, schedule_of
 from planner.simulate.events import COMPUTE, DP, P2P, Durations, Event, course, run
 from planner.simulate.orders import last_exchange
 from planner.units import Seconds
@@ -74,11 +74,12 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
             done = _done(own, cost) if alone else last
             end = done + (_exposed(passes, priced, done) if alone else shared)
             ends = max(ends, end)
-            update = Event(stage, COMPUTE, OPTIMIZER, max(done, end - priced.update), end)
-            exchange = Event(stage, DP, EXCHANGE, done, update.start)
+            spans = [(done, end)]
+            if schedule_of(one).updates_each:
+                spans = [(event.end, event.end + priced.sync) for event in passes if event.name == BACKWARD]
+            after = [event for start, stop in spans for event in _update(stage, priced, start, stop)]
             shares = [run.share for run in priced.hosted] or [1.0 / one.virtual_stages] * one.virtual_stages
-            memory.append(tuple(_memory(passes, update, priced, shares)))
-            after = (event for event in (exchange, update) if event.end > event.start)
+            memory.append(tuple(_memory(passes, after, priced, shares)))
             events += [_numbered(event, offset) for event in (*own, *_inside(passes, priced), *after)]
     overhead = costs.step_overhead
     if overhead > 0:
@@ -90,7 +91,16 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
 def _ran(plan: Plan, costs: PlanCost) -> list[Event]:
     """Return the passes and transfers of one kind of pipeline."""
     orders = course(schedule_of(plan), plan.num_stages, plan.num_microbatches)
-    return run(orders, _durations(plan, costs))
+    after = tuple(stage.sync for stage in costs.stages) if schedule_of(plan).updates_each else ()
+    return run(orders, replace(_durations(plan, costs), after=after))
+
+
+def _update(stage: int, cost: StageCost, start: float, end: float) -> Iterator[Event]:
+    """Yield what a stage does from the `start` of an exchange of gradients until passes may go on."""
+    updated = max(start, end - cost.update)
+    for lane, name, begun, ended in ((DP, EXCHANGE, start, updated), (COMPUTE, OPTIMIZER, updated, end)):
+        if ended > begun:
+            yield Event(stage, lane, name, begun, ended)
 
 
 def _exposed(passes: Sequence[Event], cost: StageCost, done: float) -> Seconds:
@@ -145,16 +155,17 @@ def _inside(passes: Sequence[Event], cost: StageCost) -> Iterator[Event]:
 
 
 def _memory(
-    passes: Sequence[Event], update: Event, cost: StageCost, shares: Sequence[float]
+    passes: Sequence[Event], after: Sequence[Event], cost: StageCost, shares: Sequence[float]
 ) -> Iterator[tuple[float, float]]:
     """Yield ([s], [bytes]) whenever the memory of a stage changes.
 
     A micro-batch is held from the beginning of its forward pass to the end of its backward one (of the gradient of the
     weights, where that runs apart), by the `shares` of the chunks. The optimizer's peak is that of a step after the
-    first.
+    first, with what is held besides.
     """
     levels, held = cost.levels, [0] * len(shares)
     points = [(0.0, levels.resident)]
+    stepping = dict(cost.peaks)[OPTIMIZER_STEP] - cost.held_at_update * levels.held
 
     def change(time: float, size: float) -> None:
         if points[-1][0] == time:
@@ -162,14 +173,15 @@ def _memory(
         if not points or points[-1][1] != size:
             points.append((time, size))
 
-    for one in passes:
-        held[one.chunk] += one.name == FORWARD
-        change(one.start, levels.resident + levels.working + _weighed(held, shares) * levels.held)
-        held[one.chunk] -= one.name not in {FORWARD, INPUT}
+    updates = (event for event in after if event.name == OPTIMIZER)
+    for one in sorted([*passes, *updates], key=lambda event: event.start):
+        if one.name == OPTIMIZER:
+            change(one.start, max(levels.resident, stepping) + _weighed(held, shares) * levels.held)
+        else:
+            held[one.chunk] += one.name == FORWARD
+            change(one.start, levels.resident + levels.working + _weighed(held, shares) * levels.held)
+            held[one.chunk] -= one.name not in {FORWARD, INPUT}
         change(one.end, levels.resident + _weighed(held, shares) * levels.held)
-    if update.end > update.start:
-        change(update.start, max(levels.resident, dict(cost.peaks)[OPTIMIZER_STEP]))
-        change(update.end, levels.resident)
     yield from points
 
 

@@ -320,5 +320,5 @@ def test_memory_by_hand() -> None:
     )
     times = (("F", 0.0, 0), ("F", 1.0, 1), ("B", 3.0, 0), ("B", 4.0, 1))
     passes = [Event(0, COMPUTE, kind, start, start + 1, number, 0) for kind, start, number in times]
-    found = tuple(_memory(passes, Event(0, COMPUTE, "optimizer", 5.0, 6.0), cost, [1.0]))
+    found = tuple(_memory(passes, [Event(0, COMPUTE, "optimizer", 5.0, 6.0)], cost, [1.0]))
     assert found == ((0.0, 15.0), (1.0, 17.0), (2.0, 14.0), (3.0, 17.0), (4.0, 15.0), (5.0, 14.0), (6.0, 10.0))

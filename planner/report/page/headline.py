@@ -13,6 +13,7 @@ from planner.report.page.subject import Subject
 from planner.report.plan import decision, idle_lines, training_lines
 from planner.report.pressure import warning_lines
 from planner.report.stages import Run, stage_rows
+from planner.report.staleness import stale_lines
 
 UNWRAPPED = 100_000
 """[columns] so wide that no line is broken: the browser does it."""
@@ -24,6 +25,7 @@ def headline(about: Subject, title: str) -> Markup:
     parts = (about.cluster, about.model, about.job)
     lines = [
         *header(*parts, (), UNWRAPPED),
+        *stale_lines(plan, UNWRAPPED),
         *confidence_lines(prediction, UNWRAPPED),
         *warning_lines(prediction, UNWRAPPED),
         *idle_lines(plan, about.cluster, about.job, UNWRAPPED),
