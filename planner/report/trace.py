@@ -14,6 +14,7 @@ import planner
 from planner.domain.cluster import Cluster
 from planner.domain.plan import Plan
 from planner.report.figures import plural, seconds, words
+from planner.report.overlap import overlap
 from planner.report.window import Window, pass_name, window
 from planner.simulate import Event, Timeline
 from planner.simulate.events import ACTIVATIONS, COMPUTE, P2P
@@ -46,12 +47,14 @@ def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST
         *_memory(found, shown),
         *_gap(shown, found.num_stages),
     ]
+    notes = [*([overlap(plan, found)] if found.is_cut_out else []), *([_note(shown)] if shown.gap else [])]
     document = {
         "displayTimeUnit": "ms",
         "otherData": {
             "made_by": f"planner {planner.__version__}",
-            "step_time_s": found.step_time,
-            **({"note": _note(shown)} if shown.gap else {}),
+            "step_time_s": found.adds,
+            **({"drawn_time_s": found.step_time} if found.is_cut_out else {}),
+            **({"note": "; ".join(notes)} if notes else {}),
         },
         "traceEvents": events,
     }

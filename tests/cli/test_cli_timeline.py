@@ -107,3 +107,13 @@ def test_traces_go_into_a_folder(run: Planner, real_plan: str) -> None:
     assert "name a folder with -o" in done.stderr
     Path("file").write_text("", encoding="utf-8")
     assert "cannot be made a folder" in run("timeline", real_plan, "--format", "chakra", "-o", "file").stderr
+
+
+def test_a_step_drawn_by_itself_says_so_beside_its_traces(run: Planner) -> None:
+    """A schedule that never drains: what a step adds to a run, and how long one takes by itself."""
+    layout = "pp=4,gbs=16,schedule=pipedream-2bw"
+    printed = run("predict", CLUSTER, "model_specs/gpt2.json", "--layout", layout, "--format", "json").stdout
+    Path("stale.yaml").write_text(json.dumps(json.loads(printed)["plan"]), encoding="utf-8")
+    done = run("timeline", "stale.yaml", "--format", "chakra", "-o", "traces")
+    assert done.exit_code == 0
+    assert "note: pipedream-2bw begins a step before the last one has ended: a step adds" in done.stderr

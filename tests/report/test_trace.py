@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,6 +93,17 @@ def test_a_long_trace_is_cut_with_a_note(mixed: Case, plan: Plan) -> None:
     assert gaps[0]["name"].startswith(f"... {len(every) - len(shown):,} events that begin between")
     assert "note" not in whole["otherData"]
     assert cut["otherData"]["note"] in gaps[0]["name"]
+
+
+def test_a_step_that_runs_into_the_next_one_says_so(mixed: Case, plan: Plan) -> None:
+    """The predicted time stays what it is; the time that is drawn stands beside it, with a word on why."""
+    found = step(mixed, plan)
+    shorter = replace(found, adds=0.9 * found.step_time)
+    other = json.loads(chrome_trace(replace(plan, schedule="zb-h2"), shorter, mixed.cluster))["otherData"]
+    assert other["step_time_s"] == shorter.adds
+    assert other["drawn_time_s"] == found.step_time
+    assert other["note"].startswith("zb-h2 begins a step before the last one has ended")
+    assert "drawn_time_s" not in traced(mixed, plan)["otherData"]
 
 
 def test_the_same_plan_gives_the_same_trace(mixed: Case, plan: Plan) -> None:
