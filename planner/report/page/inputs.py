@@ -56,6 +56,7 @@ def inputs(about: Subject) -> Markup:
     name = shlex.quote(about.origin if about.origin != "<stdin>" else "plan.yaml")
     commands = "\n".join(
         (
+            f"planner plan --like {name} -o again.yaml",
             f"planner report {name} -o page.html",
             f"planner explain {name}",
             f"planner timeline {name} -o step.json",
