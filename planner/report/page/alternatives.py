@@ -14,11 +14,11 @@ from planner.report.plan import RUNNERS_UP_TITLE, decision, hourly_price, runner
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340, 250, 58, 40, 18, 16
 """[units] of a chart and its margins."""
-CHARTS = (
-    "The star is this plan; numbers are the rows of the table. The line joins what nothing beats in both. Point at a"
-    " plan, or focus the charts and walk with the arrow keys."
-)
+CHARTS = "The star is this plan; numbers are the rows of the table. The line joins what nothing beats in both."
+WALK = "Point at a plan, or focus the charts and walk with the arrow keys."
 NO_OTHERS = "The search met no other kind of plan."
+SIZE = 13
+"""[units] of a point."""
 NEAR = 5e-3
 """[-] by which values may differ to be alike."""
 
@@ -85,22 +85,24 @@ def alternatives(about: Subject) -> Markup:
         else "",
         tag(
             "div",
-            tag("div", *charts, class_="charts", **_walked(len(charts))) if charts else "",
+            _drawn(charts) if charts else "",
             table(titles, lines, right=tuple(titles[1:-1]), caption=RUNNERS_UP_TITLE.capitalize())
             if rows
             else NO_OTHERS,
             class_="options",
         ),
-        tag("p", CHARTS, class_="readout", id="options-said", role="status", aria_live="polite") if charts else "",
         _rejected(about),
     )
 
 
-def _walked(number: int) -> dict[str, str | int]:
-    """Return the attributes of so many charts, whose points can be walked to."""
-    label = "Charts of the alternatives; walk from plan to plan with the arrow keys"
-    style = f"flex-basis:{330 * number}px"
-    return {"style": style, "tabindex": 0, "role": "group", "aria_label": label, "data_walk": "options-said"}
+def _drawn(charts: list[Markup]) -> Markup:
+    """Return charts whose points can be walked to, and the line that tells of them."""
+    return tag(
+        "div",
+        tag("div", *charts, class_="charts", tabindex=0, role="group", aria_label=WALK, data_walk="options-said"),
+        tag("p", f"{CHARTS} {WALK}", class_="readout", id="options-said", role="status", aria_live="polite"),
+        style=f"flex-basis:{330 * len(charts)}px",
+    )
 
 
 def _told(one: Alternative, measures: list[Measure]) -> Iterator[str]:
@@ -136,9 +138,10 @@ def _chart(measure: Measure, options: list[Option]) -> Markup:
     across = [measure.value(option.plan, option.prediction) for option in options]
     times = [option.prediction.step_time for option in options]
     place_x, place_y = _scale(across, LEFT, WIDTH - RIGHT), _scale(times, HEIGHT - BOTTOM, TOP)
+    places = _apart([(place_x(x), place_y(y)) for x, y in zip(across, times, strict=True)])
     points = [
-        _point(option, place_x(x), place_y(y), f"step {seconds(y)}, {name}: {text(x)}")
-        for option, x, y in zip(options, across, times, strict=True)
+        _point(option, place, f"step {seconds(y)}, {name}: {text(x)}")
+        for option, place, x, y in zip(options, places, across, times, strict=True)
     ]
     marks = [*_ticks(across, place_x, text, vertical=False), *_ticks(times, place_y, seconds, vertical=True)]
     said = "; ".join(
@@ -199,14 +202,31 @@ def _front(
     return path + "".join(f"H{place_x(x):.1f}V{place_y(y):.1f}" for x, y in others)
 
 
-def _point(option: Option, x: float, y: float, said: str) -> Markup:
+def _apart(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return places with those that would lie on earlier ones moved to the right."""
+    found: list[tuple[float, float]] = []
+    for left, y in places:
+        x = left
+        while any(abs(x - other) < SIZE and abs(y - height) < SIZE for other, height in found):
+            x += SIZE
+        found.append((x, y))
+    return found
+
+
+def _point(option: Option, place: tuple[float, float], said: str) -> Markup:
     if option.is_chosen:
         star = "M0 -11L3 -4 10 -4 4.5 1 7 9 0 4 -7 9 -4.5 1 -10 -4 -3 -4Z"
         shape = tag("path", d=star, class_="star")
     else:
         shape = join(tag("circle", r=8), tag("text", option.mark, dy="0.35em", text_anchor="middle"))
     name = "this plan" if option.is_chosen else option.mark
-    return tag("g", tag("title", f"{name}: {said}"), shape, transform=f"translate({x:.1f} {y:.1f})", class_="point")
+    return tag(
+        "g",
+        tag("title", f"{name}: {said}"),
+        shape,
+        transform=f"translate({place[0]:.1f} {place[1]:.1f})",
+        class_="point",
+    )
 
 
 def _rejected(about: Subject) -> Markup:

@@ -14,7 +14,7 @@ MOST_DRAWN = 3
 """Groups whose lines do not cross each other's words."""
 MOST_PAIRED = 12
 """Groups that a table of pairs has columns for."""
-LETTER, INSET, GAP, LEVEL = 7.4, 12, 126, 46
+LETTER, INSET, GAP, LEVEL = 8.6, 12, 126, 46
 """[units] that a letter takes, from the side of a box to a line, between boxes, and from line to line."""
 LONGEST = 18
 """[characters] of a group's name in the drawing."""

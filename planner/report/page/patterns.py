@@ -23,8 +23,8 @@ PARTS = {
 BACKWARD = {
     "B0": ("#E69F00", "fall"),
     "B1": ("#F0E442", "bars"),
-    "I0": ("#E69F00", "fall"),
-    "I1": ("#F0E442", "bars"),
+    "I0": ("#E69F00", "level"),
+    "I1": ("#F0E442", "level"),
     "W0": ("#009E73", "rise"),
     "W1": ("#009E73", "dots"),
 }
@@ -53,6 +53,7 @@ def _pattern(name: str, colour: str, texture: str) -> Markup:
         "rise": (tag("path", d="M-2 8L8 -2M4 10L10 4", stroke="#000", stroke_opacity=0.28, stroke_width=1.6),),
         "fall": (tag("path", d="M0 0L8 8M-4 4L4 12M4 -4L12 4", stroke="#000", stroke_opacity=0.22, stroke_width=1.2),),
         "bars": (tag("path", d="M2 0V8M6 0V8", stroke="#000", stroke_opacity=0.45, stroke_width=1.2),),
+        "level": (tag("path", d="M0 2H8M0 6H8", stroke="#000", stroke_opacity=0.45, stroke_width=1.2),),
         "dots": (tag("circle", cx=4, cy=4, r=1.3, fill="#000", fill_opacity=0.4),),
     }[texture]
     ground = tag("rect", width=8, height=8, fill=colour)

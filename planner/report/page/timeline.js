@@ -62,7 +62,7 @@
         const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
         text.textContent = name;
         text.setAttribute("x", `${100 * (share(block, "x") + share(block, "width") / 2)}%`);
-        text.setAttribute("y", "18");
+        text.setAttribute("y", svg.dataset.text);
         if (!block.classList.contains("F0")) text.setAttribute("class", "dark");
         texts.append(text);
       }

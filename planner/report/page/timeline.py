@@ -23,16 +23,32 @@ MOST_EVENTS = 4000
 """Passes, transfers and exchanges that are drawn: of more no transfers, then only what is near the ends of the step."""
 MOST_STAGES = 64
 """Rows that are drawn."""
-ROW, TOP = 34, 26
-"""[px] of a row, and of the axis above the rows."""
+TOP = 26
+"""[px] of the axis above the rows."""
 GAP = 0.03
 """[-] of the width, for what is left out."""
 LABELLED = 0.02
 """[-] of the width from which on a pass has its name written into it."""
-MOST_UNREPEATED = 16
-"""Rows below which the times of the axis are written once more."""
+MOST_WIDE = 24
+"""Rows that are as high as is read best; more are lower, and have the times of the axis below them once more."""
 TICKS = 32
 """Ticks of the axis; most have their times only when it is zoomed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Where a row has its parts [px]."""
+
+    height: int
+    passes: tuple[int, int]
+    """Top and height."""
+    transfers: tuple[int, int]
+    text: int
+    """Its base line."""
+
+
+WIDE = Lines(height=34, passes=(3, 22), transfers=(27, 4), text=18)
+LOW = Lines(height=14, passes=(2, 10), transfers=(12, 2), text=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +83,9 @@ def timeline(about: Subject) -> Markup:
     shown = window(drawn, found.step_time, MOST_EVENTS)
     axis = _axis(found, shown.gap)
     looks = Looks(plan.virtual_stages, schedule_of(plan).directions)
-    rows = [_row(index, shown.events, axis, looks) for index in range(num_rows)]
-    height, below = TOP + ROW * num_rows, TOP * (num_rows > MOST_UNREPEATED)
+    lines = WIDE if num_rows <= MOST_WIDE else LOW
+    rows = [_row(index, shown.events, axis, looks, lines) for index in range(num_rows)]
+    height, below = TOP + lines.height * num_rows, TOP * (lines is LOW)
     said = f"{plural(num_rows, 'stage')} over {seconds(found.step_time)}; the table below has the same in figures"
     picture = tag(
         "svg",
@@ -81,6 +98,7 @@ def timeline(about: Subject) -> Markup:
         role="img",
         aria_label=f"Timeline of one step: {said}",
         data_axis=json.dumps(axis.parts),
+        data_text=lines.text,
     )
     hidden = found.num_stages - num_rows
     return join(
@@ -89,7 +107,7 @@ def timeline(about: Subject) -> Markup:
             "div",
             tag("div", *(_name(plan, index) for index in range(num_rows)), class_="names", aria_hidden="true"),
             tag("div", picture, class_="pane", tabindex="0", role="group", aria_label=HELP),
-            class_="timeline",
+            class_="timeline" if lines is WIDE else "timeline low",
         ),
         tag("p", f"{plural(hidden, 'stage')} more not drawn.") if hidden else "",
         tag("p", f"The gap stands for {plural(shown.num_hidden, 'event')}, which repeat.") if shown.gap else "",
@@ -114,45 +132,46 @@ def _axis(found: Timeline, gap: tuple[float, float] | None) -> Axis:
     return Axis(((0.0, gap[0], 0.0, side), (gap[1], found.step_time, 1 - side, 1.0)))
 
 
-def _row(stage: int, events: tuple[Event, ...], axis: Axis, looks: Looks) -> Markup:
+def _row(stage: int, events: tuple[Event, ...], axis: Axis, looks: Looks, lines: Lines) -> Markup:
     """Return what a stage does: transfers first, so that passes lie above what runs beside them."""
     own = [event for event in events if event.stage == stage]
     passes = [event for event in own if event.lane != P2P]
-    texts = [text for event in passes if event.micro_batch >= 0 for text in _text(event, axis, looks)]
+    texts = [text for event in passes if event.micro_batch >= 0 for text in _text(event, axis, looks, lines)]
     return tag(
         "g",
-        *(_block(event, axis, looks) for event in own if event.lane == P2P),
-        *(_block(event, axis, looks) for event in passes),
+        *(_block(event, axis, looks, lines) for event in own if event.lane == P2P),
+        *(_block(event, axis, looks, lines) for event in passes),
         tag("g", *texts, class_="texts"),
-        transform=f"translate(0 {TOP + ROW * stage})",
+        transform=f"translate(0 {TOP + lines.height * stage})",
         data_stage=stage,
     )
 
 
-def _block(event: Event, axis: Axis, looks: Looks) -> Markup:
+def _block(event: Event, axis: Axis, looks: Looks, lines: Lines) -> Markup:
     """Return the rectangle of an event, without what can be computed from where it lies."""
     left = axis.place(event.start)
     width = axis.place(event.end) - left
-    thin = event.lane == P2P
+    is_sent = event.lane == P2P
+    top, height = lines.transfers if is_sent else lines.passes
     return tag(
         "rect",
         x=_share(left),
         width=_share(width),
-        y=27 if thin else 3,
-        height=4 if thin else 22,
+        y=top,
+        height=height,
         class_=looks.classes(event),
         data_m=event.micro_batch if event.micro_batch >= 0 else None,
         data_c=looks.chunk(event),
         data_w=1 if looks.is_from_other_end(event) else None,
-        data_o=event.other if thin else None,
+        data_o=event.other if is_sent else None,
     )
 
 
-def _text(event: Event, axis: Axis, looks: Looks) -> Iterator[Markup]:
+def _text(event: Event, axis: Axis, looks: Looks, lines: Lines) -> Iterator[Markup]:
     left, right = axis.place(event.start), axis.place(event.end)
     if right - left >= LABELLED:
         dark = None if looks.classes(event).endswith("F0") else "dark"
-        yield tag("text", looks.name(event), x=_share((left + right) / 2), y=18, class_=dark)
+        yield tag("text", looks.name(event), x=_share((left + right) / 2), y=lines.text, class_=dark)
 
 
 def _share(share: float) -> str:
