@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from planner.report.figures import gib, seconds
 from planner.report.page import page
 from planner.specs.cluster import read_cluster
 from planner.specs.model import read_model
-from report.pages import hostile, subject
+from report.pages import grouped, hostile, subject
 from report.report_cases import Case
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -71,6 +72,34 @@ addEventListener("load", () => {
 });
 """
 """The same of the other drawings, and opens what is printed."""
+
+
+LOOK = """
+addEventListener("load", () => {
+  const box = (one) => { const { x, y, width, height } = one.getBBox(); return [x, y, x + width, y + height]; };
+  const words = [...document.querySelectorAll(".map text")];
+  const places = words.map((one) => [one.textContent, box(one)]);
+  const frames = [...document.querySelectorAll(".map .box")].map(box);
+  for (const path of document.querySelectorAll(".map .arc")) {
+    const [left, top, low, right] = path.getAttribute("d").match(/[\\d.]+/g).map(parseFloat);
+    for (const line of [[left, top, left, low], [right, top, right, low], [left, low, right, low]]) {
+      places.push(["line", line]);
+    }
+  }
+  const overlaps = [];
+  places.forEach(([name, [x, y, right, low]], at) => {
+    if (name === "line") return;
+    places.forEach(([other, [x2, y2, right2, low2]], there) => {
+      if (at !== there && x < right2 && x2 < right && y < low2 && y2 < low) overlaps.push([name, other]);
+    });
+    const frame = frames.find((one) => y < one[3] && x < one[2] && one[0] < right);
+    if (frame && (x < frame[0] || right > frame[2])) overlaps.push([name, "its box"]);
+  });
+  const wide = document.documentElement.scrollWidth;
+  document.documentElement.dataset.found = JSON.stringify({ overlaps, wide, inner: innerWidth, words: words.length });
+});
+"""
+"""Measures the drawing of the links."""
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +230,32 @@ def test_names_from_files_run_nothing(browser: str, case: Case, tmp_path: Path) 
     assert console == ""
     assert asked(log) == set()
     assert "<title>owned" not in document
+
+
+def renamed(case: Case, names: list[str]) -> Case:
+    """Return a case of as many groups with such names."""
+    made = grouped(case, len(names))
+    old = {group.name: name for group, name in zip(made.cluster.groups, names, strict=True)}
+    groups = tuple(replace(group, name=old[group.name]) for group in made.cluster.groups)
+    links = tuple(replace(link, first=old[link.first], second=old[link.second]) for link in made.cluster.links)
+    return replace(made, cluster=replace(made.cluster, groups=groups, links=links))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["h100", "a100"],
+        ["h100-sxm-80gb", "a100-sxm-80gb", "l40s-48gb"],
+        ["the-first-group-of-the-site", "MI300X-WEST-2", "c"],
+        [f"group-with-a-long-name-{index}" for index in range(8)],
+    ],
+    ids=["two", "three", "long", "eight"],
+)
+def test_links_are_drawn_without_overlaps(browser: str, case: Case, names: list[str], tmp_path: Path) -> None:
+    """No word lies on another one, on a line down to it, or outside its box; the page scrolls downwards only."""
+    found = renamed(case, names)
+    plan = found.plan([(names[0], 80), (names[1], 46)], dp=4)
+    seen = walked(browser, page(subject(found, plan)), LOOK, tmp_path)
+    assert seen["overlaps"] == []
+    assert seen["wide"] <= seen["inner"]
+    assert seen["words"] == (0 if len(names) > 3 else 2 * len(names) + 2 * (len(names) * (len(names) - 1) // 2))

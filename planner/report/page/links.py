@@ -14,8 +14,10 @@ MOST_DRAWN = 3
 """Groups whose lines do not cross each other's words."""
 MOST_PAIRED = 12
 """Groups that a table of pairs has columns for."""
-LETTER, INSET, GAP, LEVEL = 8.6, 12, 126, 46
-"""[units] that a letter takes, from the side of a box to a line, between boxes, and from line to line."""
+SMALL, CAPITAL = 8.6, 11.0
+"""[units] that a letter of a name may take."""
+INSET, GAP, LEVEL = 12, 126, 46
+"""[units] from the side of a box to a line, between boxes, and from line to line."""
 LONGEST = 18
 """[characters] of a group's name in the drawing."""
 LEAST_SCALE, MOST_SCALE = 0.86, 1.15
@@ -65,7 +67,7 @@ def _said(whole: Cluster, first: int, second: int) -> str:
 def _drawing(whole: Cluster) -> Markup:
     """Return boxes in a row, with a line below for each two of them."""
     groups = whole.groups
-    widths = [max(104.0, LETTER * len(_short(group.name)) + 20) for group in groups]
+    widths = [max(104.0, _width(_short(group.name)) + 20) for group in groups]
     lefts = [1 + sum(widths[:index]) + GAP * index for index in range(len(groups))]
     edges = [(left, left + size) for left, size in zip(lefts, widths, strict=True)]
     width, height = edges[-1][1] + 1, 94 + LEVEL * (len(groups) - 2)
@@ -137,6 +139,11 @@ def _list(whole: Cluster) -> Markup:
 
 def _scrolled(made: Markup, look: str) -> Markup:
     return tag("div", made, class_=look, tabindex="0", role="region", aria_label="Links between the groups")
+
+
+def _width(name: str) -> float:
+    """Return the units that a name may take, a wide fallback font allowed for."""
+    return sum(CAPITAL if letter.isupper() else SMALL for letter in name)
 
 
 def _short(name: str) -> str:
