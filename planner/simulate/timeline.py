@@ -39,7 +39,7 @@ class Timeline:
     @property
     def is_cut_out(self) -> bool:
         """Whether the step is one of many that run into one another, drawn by itself."""
-        return self.adds < (1 - NEAR) * self.step_time
+        return bool(self.adds < (1 - NEAR) * self.step_time)
 
     @property
     def num_stages(self) -> int:

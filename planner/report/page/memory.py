@@ -72,8 +72,10 @@ def _bar(run: Run, about: Subject, parts: Sequence[str], most: float) -> Markup:
         if share <= 0:
             continue
         said, middle = f"{words(name)} {gib(sizes[name])} GiB", length(left + share / 2)
-        place = {"x": length(left), "width": length(share), "y": 2, "height": 24}
-        blocks.append(tag("g", tag("title", said), tag("rect", **place, fill=f"url(#part-{name})"), class_="part"))
+        block = tag(
+            "rect", x=length(left), width=length(share), y=2, height=24, fill=f"url(#part-{name})", class_="part"
+        )
+        blocks.append(tag("g", tag("title", said), block))
         if share >= LABELLED:
             colour = text_colour(PARTS[name][0])
             halo = PARTS[name][0] if colour == "#000" else "none"
