@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_the_page_shows_the_numbers_of_explain(run: Planner, real_plan: str) -> 
     assert [text for value, text in read(made).values if value not in known] == []
     text = Path(real_plan).read_text(encoding="utf-8")
     assert text in "".join(read(made).texts["pre"])
+
+
+def test_the_commands_of_the_page_run(run: Planner, real_plan: str) -> None:
+    """As they stand there; the page that they make has the same numbers, as the search is made again."""
+    assert run("report", real_plan, "-o", "first.html").exit_code == 0
+    first = Path("first.html").read_text(encoding="utf-8")
+    commands = re.findall(r"^planner (.*)$", read(first).texts["pre"][0], flags=re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["report", "explain", "timeline"]
+    for command in commands:
+        assert run(*command.split()).exit_code == 0, command
+    second = Path("page.html").read_text(encoding="utf-8")
+    assert read(second).values == read(first).values
+    assert Path("step.json").exists()
 
 
 def test_a_page_without_a_search(run: Planner, real_plan: str) -> None:

@@ -56,7 +56,6 @@ def inputs(about: Subject) -> Markup:
     name = shlex.quote(about.origin if about.origin != "<stdin>" else "plan.yaml")
     commands = "\n".join(
         (
-            f"planner plan --like {name} -o again.yaml",
             f"planner report {name} -o page.html",
             f"planner explain {name}",
             f"planner timeline {name} -o step.json",
@@ -71,6 +70,7 @@ def inputs(about: Subject) -> Markup:
     )
     return join(
         tag("p", "Save the plan file below under its name; cluster, model and job are part of it."),
+        tag("p", "The first two search again."),
         tag("pre", commands, tabindex="0"),
         file,
     )

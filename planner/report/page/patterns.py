@@ -32,9 +32,9 @@ BACKWARD = {
 
 
 def definitions() -> Markup:
-    """Return the patterns of passes, to stand in the picture that uses them."""
+    """Return the patterns of passes and exchanges, to stand in the picture that uses them."""
     passes = (_pattern(f"pass-{name}", *looks) for name, looks in BACKWARD.items())
-    return tag("defs", *passes, _pattern("exchange", "#CC79A7", "dots"))
+    return tag("defs", *passes, _pattern("exchange", "#CC79A7", "dots"), _pattern("back", "#D55E00", "bars"))
 
 
 def part_definitions() -> Markup:
