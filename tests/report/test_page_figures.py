@@ -121,6 +121,7 @@ def test_the_legend_tells_what_is_drawn(small: Case, name: str, texts: set[str])
     start = made.index('<ul class="legend"')
     legend = re.findall(r"</svg>([^<]*)</li>", made[start : made.index("</ul>", start)])
     assert {text for text in legend if text.startswith(("forward", "backward"))} == texts
+    assert ("devices of stage 0 hold the layers of stage 3 as well" in made) == (name == "chimera")
 
 
 def test_a_step_that_runs_into_the_next_one_says_so(about: Subject) -> None:

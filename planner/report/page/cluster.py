@@ -16,6 +16,7 @@ from planner.report.page.patterns import COLOURS, text_colour
 from planner.report.page.subject import Subject
 from planner.report.problems import spans
 from planner.report.ranks import rank_lines
+from planner.schedules import schedule_of
 
 UNWRAPPED = 100_000
 """[columns] so wide that no line is broken."""
@@ -47,7 +48,22 @@ def cluster(about: Subject) -> Markup:
         links(about.cluster),
         tag("div", *cards, class_="groups"),
         tag("p", tag("b", "Ranks: "), ranks),
-        tag("p", "Each square is a device, its number the stage that it works on; empty ones are idle.", class_="note"),
+        tag(
+            "p",
+            f"Each square is a device, its number the stage that it works on; empty ones are idle.{_facing(about)}",
+            class_="note",
+        ),
+    )
+
+
+def _facing(about: Subject) -> str:
+    """Return which layers a device holds besides those of its stage, where a schedule runs from both ends."""
+    if schedule_of(about.plan).directions == 1:
+        return ""
+    last = about.plan.num_stages - 1
+    return (
+        f" {about.plan.schedule} runs from both ends: devices of stage 0 hold the layers of stage {last} as well,"
+        f" those of stage {last} the layers of stage 0, and so on inwards."
     )
 
 
