@@ -9,6 +9,7 @@ from itertools import groupby
 from planner.domain.plan import Plan
 from planner.report.figures import gib, seconds, words
 from planner.report.layout import WIDTH, cut, joined, labelled
+from planner.report.overlap import overlap
 from planner.report.plan import decision
 from planner.report.span import Segment, segments
 from planner.report.stages import replicas_text
@@ -65,7 +66,8 @@ def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
     cells = max(20, width - title - 1 - len(busies[0]) - len(peaks[0]))
     parts = segments(found, cells)
     page = _Page()
-    for line in [*labelled("plan", decision(plan), width), *labelled("step", _said(found), width), ""]:
+    texts = (("plan", decision(plan)), ("step", _said(found)), ("note", overlap(plan, found)))
+    for line in [*(line for label, text in texts if text for line in labelled(label, text, width)), ""]:
         page.line(line)
     page.line(" " * (title + 1 + cells) + " busy    GiB")
     events = _by_stage(found)

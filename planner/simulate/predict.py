@@ -14,6 +14,7 @@ from planner.schedules import schedule_of
 from planner.simulate.board import StageTimes
 from planner.simulate.orders import replay_orders
 from planner.simulate.replay import Replay, replay
+from planner.units import Seconds
 
 
 def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Job) -> Prediction:
@@ -22,12 +23,10 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
     Where pipelines are of several kinds, the exchange starts when the last of them has run its last pass.
     """
     pipelines = plan.pipelines
-    alone = len(pipelines) == 1
-    observed = [_replayed(one, cost, alone=alone) for one, cost in zip(pipelines, costs.pipelines, strict=True)]
+    observed, sync = replayed(plan, costs)
     last = max(range(len(observed)), key=lambda index: observed[index].step_time)
-    sync = 0.0 if alone else max(stage.sync for stage in costs.all_stages)
-    ends = observed[last].step_time + sync
-    parts = _step_parts(pipelines[last], costs.pipelines[last], observed[last], ends, None if alone else sync)
+    ends = observed[last].step_time + (sync or 0.0)
+    parts = _step_parts(pipelines[last], costs.pipelines[last], observed[last], ends, sync)
     step_time = sum(seconds for _, seconds in parts)
     return Prediction(
         step_time=step_time,
@@ -53,6 +52,16 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
             )
         ),
     )
+
+
+def replayed(plan: Plan, costs: PlanCost) -> tuple[list[Replay], Seconds | None]:
+    """Return the replay of every kind of pipeline, and [s] of the exchange that follows all of them.
+
+    None where there is one kind, whose replay has it.
+    """
+    alone = not plan.other_pipelines
+    found = [_replayed(one, cost, alone=alone) for one, cost in zip(plan.pipelines, costs.pipelines, strict=True)]
+    return found, None if alone else max(stage.sync for stage in costs.all_stages)
 
 
 def _in_flight(pipelines: Sequence[Plan], costs: PlanCost) -> Iterator[float]:

@@ -12,10 +12,13 @@ from planner.parallelism import AXES
 from planner.schedules import BACKWARD, FORWARD, INPUT, schedule_of
 from planner.simulate.events import COMPUTE, DP, P2P, Durations, Event, course, run
 from planner.simulate.orders import last_exchange
+from planner.simulate.predict import replayed
 from planner.units import Seconds
 
 GATHER, EXCHANGE, OPTIMIZER, OVERHEAD = "gather_weights", "gradient_exchange", "optimizer", "step_overhead"
 """What is waited for beside passes and transfers; exchange and optimizer are the `sync` of `Prediction.time`."""
+NEAR = 1e-6
+"""[-] by which times may differ that are alike."""
 LANES = (COMPUTE, *(axis.name for axis in AXES), P2P, DP)
 """Lanes of a stage, in the order in which they are shown."""
 
@@ -30,6 +33,13 @@ class Timeline:
     """Of each stage: ([s], [bytes] from then on) on its fullest device."""
     step_time: Seconds
     """When the last event ends."""
+    adds: Seconds
+    """What it adds to a run of many steps: less than `step_time` where a step begins before the last one ends."""
+
+    @property
+    def is_cut_out(self) -> bool:
+        """Whether the step is one of many that run into one another, drawn by itself."""
+        return bool(self.adds < (1 - NEAR) * self.step_time)
 
     @property
     def num_stages(self) -> int:
@@ -85,7 +95,17 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
     if overhead > 0:
         events += [Event(stage, COMPUTE, OVERHEAD, ends, ends + overhead) for stage in range(len(memory))]
     events.sort(key=lambda event: (event.stage, LANES.index(event.lane), event.start, event.end))
-    return Timeline(events=tuple(events), memory=tuple(memory), step_time=ends + overhead)
+    step_time = ends + overhead
+    return Timeline(events=tuple(events), memory=tuple(memory), step_time=step_time, adds=_adds(plan, costs, step_time))
+
+
+def _adds(plan: Plan, costs: PlanCost, step_time: Seconds) -> Seconds:
+    """Return what a step adds to a run of many, by the replay where steps run into one another."""
+    listed = [schedule_of(kind) for kind in plan.pipelines]
+    if all(one.flushes and not one.joins_steps for one in listed):
+        return step_time
+    found, sync = replayed(plan, costs)
+    return max(one.step_time for one in found) + (sync or 0.0) + costs.step_overhead
 
 
 def _ran(plan: Plan, costs: PlanCost) -> list[Event]:

@@ -149,3 +149,13 @@ def test_halves_of_a_backward_pass_have_letters_of_their_own() -> None:
     found = replace(found, events=tuple(halves), step_time=6.0)
     assert rows(plan, found, 24 + 8 + 12) == ["0000aaaakkkk............"]
     assert "k-t backward (weights) of micro-batch" in gantt(plan, found).text
+
+
+def test_a_step_that_runs_into_the_next_one_says_so() -> None:
+    """Ten seconds by itself, eight of which it adds to a run; others have no note."""
+    plan, found = made(2, 2)
+    assert "note" not in gantt(plan, found).text
+    stale = replace(plan, schedule="pipedream-2bw")
+    text = " ".join(gantt(stale, replace(found, adds=8.0)).text.split())
+    assert "note pipedream-2bw begins a step before the last one has ended: a step adds 8.00 s to a run, and" in text
+    assert "takes 10.0 s by itself, as it is drawn here" in text
