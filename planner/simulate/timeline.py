@@ -30,6 +30,8 @@ class Timeline:
     """Of each stage: ([s], [bytes] from then on) on its fullest device."""
     step_time: Seconds
     """When the last event ends."""
+    blocking: bool = False
+    """Whether a stage does nothing else while it sends."""
 
     @property
     def num_stages(self) -> int:
@@ -48,6 +50,11 @@ class Timeline:
             if event.lane == COMPUTE and event.micro_batch >= 0:
                 found[event.stage].append(event)
         return tuple(tuple(one) for one in found)
+
+
+def num_passes(plan: Plan) -> int:
+    """Return how many passes a step has, forward and backward, on one replica of each kind of pipeline."""
+    return sum(2 * one.num_stages * one.virtual_stages * one.num_microbatches for one in plan.pipelines)
 
 
 def timeline(plan: Plan, costs: PlanCost) -> Timeline:
@@ -84,7 +91,7 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
     if overhead > 0:
         events += [Event(stage, COMPUTE, OVERHEAD, ends, ends + overhead) for stage in range(len(memory))]
     events.sort(key=lambda event: (event.stage, LANES.index(event.lane), event.start, event.end))
-    return Timeline(events=tuple(events), memory=tuple(memory), step_time=ends + overhead)
+    return Timeline(events=tuple(events), memory=tuple(memory), step_time=ends + overhead, blocking=costs.blocking)
 
 
 def _ran(plan: Plan, costs: PlanCost) -> list[Event]:

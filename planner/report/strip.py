@@ -1,0 +1,169 @@
+"""A plan's step at a glance: a line for each stage with what it does when, and how full its devices are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from planner.domain.plan import Plan
+from planner.domain.prediction import Prediction, StagePrediction
+from planner.report.cells import OTHER, Stretch, lengths, sampled
+from planner.report.figures import count, gib, percent, plural, seconds, words
+from planner.report.layout import SEPARATOR, WIDTH, bar, joined, labelled
+from planner.report.looks import BY_TURNS, BY_TURNS_STYLE, IDLE, KINDS, OTHER_STYLES, SENDS, STYLES, Look
+from planner.report.span import Segment
+from planner.report.window import busy
+from planner.simulate import Event, Timeline
+from planner.simulate.events import COMPUTE, DP, P2P
+from planner.simulate.timeline import num_passes
+
+TITLE, MEMORY_TITLE = "a step, stage by stage", "memory, stage by stage"
+MOST = 8
+"""Stages that are shown."""
+SHARE = 6
+"""[columns] of a share of the step."""
+BAR, LONE_BAR = 10, 30
+"""[columns] of a bar of memory, and of one beside which no step is drawn."""
+ROOM = 20
+"""[columns] that a strip must have before there are bars of memory."""
+LEAST = 8
+"""[columns] of a strip on the narrowest terminal."""
+APART = 0.1
+"""[-] of the passes in a column that may be of another kind than it shows."""
+
+
+def strip_lines(plan: Plan, prediction: Prediction, step: Timeline | None, width: int = WIDTH) -> list[str]:
+    """Return the lines that follow the figures of a plan: of a single stage its memory alone.
+
+    Args:
+        plan: whose stages they are.
+        prediction: their time and memory.
+        step: what they do; None where that is not drawn, as of a single stage, or of too many passes.
+        width: [columns] of the page.
+    """
+    if len(plan.all_stages) == 1:
+        return labelled("memory", joined(_memory(prediction.stages[0], LONE_BAR)), width)
+    shown, chosen = _shown(plan, prediction)
+    if step is None:
+        lines = [MEMORY_TITLE, *_rows(plan, shown, [_memory(prediction.stages[index], LONE_BAR) for index in shown])]
+        said = f"{count(num_passes(plan))} passes are too many to be drawn here; planner timeline PLAN draws them"
+    else:
+        lines, said = _strips(plan, prediction, step, shown, width)
+    return ["", *lines, *labelled("", f"{said}{chosen}", width, indent=2)]
+
+
+def _shown(plan: Plan, prediction: Prediction) -> tuple[list[int], str]:
+    """Return the stages that are shown, and what is to be said of that if they are not all.
+
+    The ends of each kind of pipeline, the busiest and the fullest, and of the others those farthest from these.
+    """
+    stages, starts = prediction.stages, _starts(plan)
+    if len(stages) <= MOST:
+        return list(range(len(stages))), ""
+    times = [one.num_microbatches for one in plan.pipelines for _ in one.stages]
+    busiest = max(range(len(stages)), key=lambda index: times[index] * stages[index].time)
+    fullest = max(range(len(stages)), key=lambda index: stages[index].peak_memory / stages[index].memory_limit)
+    chosen = {busiest, fullest, *starts, *(start - 1 for start in starts[1:]), len(stages) - 1}
+    while len(chosen) < MOST:
+        before, after = max(pairwise(sorted(chosen)), key=lambda pair: pair[1] - pair[0])
+        chosen.add((before + after) // 2)
+    most = f"stage {busiest} is the busiest{f', {fullest}' if fullest != busiest else ' and'} the fullest"
+    return sorted(chosen), f"; {len(chosen)} of {plural(len(stages), 'stage')} are shown, {most}"
+
+
+def _starts(plan: Plan) -> list[int]:
+    """Return the first stage of each kind of pipeline."""
+    starts = [0]
+    for one in plan.pipelines[:-1]:
+        starts.append(starts[-1] + one.num_stages)
+    return starts
+
+
+def _strips(
+    plan: Plan, prediction: Prediction, step: Timeline, shown: Sequence[int], width: int
+) -> tuple[list[str], str]:
+    """Return the lines of the stages, and what is in them."""
+    stages = [prediction.stages[index] for index in shown]
+    name = len(_names(shown)[0]) + len(SEPARATOR)
+    room = width - name - 2 * len(SEPARATOR) - SHARE - max(len(_memory(stage, 0)) for stage in stages)
+    bars = BAR if room - BAR - 1 >= ROOM else 0
+    part = Segment(0.0, step.step_time, max(LEAST, room - bars - bool(bars)))
+    passes = step.passes
+    mixed = sum(map(busy, passes)) < part.cell * sum(map(len, passes))
+    strips = [_strip(step, index, part, mixed=mixed) for index in shown]
+    shares = [percent(busy(passes[index]) / step.step_time).rjust(SHARE) for index in shown]
+    memories = [_memory(stage, bars) for stage in stages]
+    title = f"{TITLE.ljust(name + part.num_cells)}{SEPARATOR}{'busy'.rjust(SHARE)}{SEPARATOR}memory"
+    lines = _rows(plan, shown, map(SEPARATOR.join, zip(strips, shares, memories, strict=True)))
+    column = joined(f"a column is {seconds(part.cell)}")
+    return [title, *lines], f"{_legend({*''.join(strips)})}; {column}"
+
+
+def _rows(plan: Plan, shown: Sequence[int], texts: Iterable[str]) -> list[str]:
+    """Return the lines of stages, below one for each kind of pipeline where there are several."""
+    starts = _starts(plan) if plan.other_pipelines else []
+    lines = []
+    for index, name, text in zip(shown, _names(shown), texts, strict=True):
+        if index in starts:
+            lines.append(f"  pipelines {starts.index(index)}")
+        lines.append(f"{name}{SEPARATOR}{text}")
+    return lines
+
+
+def _names(shown: Sequence[int]) -> list[str]:
+    """Return what stands before the lines of stages, equally long."""
+    most = len(str(max(shown)))
+    return [f"  stage {str(index).ljust(most)}" for index in shown]
+
+
+def _memory(stage: StagePrediction, cells: int) -> str:
+    """Return how full the fullest device of a stage is, behind a bar of `cells` cells."""
+    drawn = f"{bar(stage.peak_memory / stage.memory_limit, cells)} " if cells else ""
+    over = "" if stage.fits else " too full"
+    return f"{drawn}{gib(stage.peak_memory)} of {gib(stage.memory_limit)} GiB{over}"
+
+
+def _strip(step: Timeline, stage: int, part: Segment, *, mixed: bool) -> str:
+    """Return what a stage does, a character for each cell."""
+    stretches = (
+        Stretch(event.start, event.end, _look(event))
+        for event in step.events
+        if event.stage == stage and _is_drawn(event, step)
+    )
+    cells = lengths(stretches, part)
+    rest = (IDLE, OTHER_STYLES[IDLE])
+    return "".join(look for look, _ in sampled(map(_by_turns, cells) if mixed else cells, part.cell, rest))
+
+
+def _is_drawn(event: Event, step: Timeline) -> bool:
+    """Tell whether a stage does nothing else meanwhile."""
+    return (
+        event.lane == COMPUTE or (event.lane == DP and event.micro_batch < 0) or (event.lane == P2P and step.blocking)
+    )
+
+
+def _look(event: Event) -> Look:
+    if event.lane == P2P:
+        return SENDS, OTHER_STYLES[SENDS]
+    if event.micro_batch < 0:
+        return OTHER[event.name], OTHER_STYLES[OTHER[event.name]]
+    return event.name, STYLES[event.name]
+
+
+def _by_turns(found: Mapping[Look, float]) -> dict[Look, float]:
+    """Return a cell with its passes taken together: as what nearly all are, or as passes by turns."""
+    passes = {look: length for look, length in found.items() if look[0] in STYLES}
+    if not passes:
+        return dict(found)
+    most, whole = max(passes, key=lambda look: passes[look]), sum(passes.values())
+    look = most if passes[most] >= (1 - APART) * whole else (BY_TURNS, BY_TURNS_STYLE)
+    return {look: whole} | {other: length for other, length in found.items() if other not in passes}
+
+
+def _legend(drawn: set[str]) -> str:
+    """Return what the characters mean, those that are drawn."""
+    others = {BY_TURNS: "forward and backward by turns", SENDS: "sends"} | {
+        look: words(name) for name, look in OTHER.items()
+    }
+    names = {**KINDS, **others, IDLE: "idle"}
+    return ", ".join(joined(f"{look} {name}") for look, name in names.items() if look in drawn)
