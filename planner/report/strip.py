@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from planner.domain.plan import Plan
@@ -16,6 +16,7 @@ from planner.report.window import busy
 from planner.simulate import Event, Timeline
 from planner.simulate.events import COMPUTE, DP, P2P
 from planner.simulate.timeline import num_passes
+from planner.units import Seconds
 
 TITLE, MEMORY_TITLE = "a step, stage by stage", "memory, stage by stage"
 MOST = 8
@@ -28,8 +29,10 @@ ROOM = 20
 """[columns] that a strip must have before there are bars of memory."""
 LEAST = 8
 """[columns] of a strip on the narrowest terminal."""
-APART = 0.1
-"""[-] of the passes in a column that may be of another kind than it shows."""
+SHORT = 1.2
+"""[columns] that passes must take on average to be drawn one by one."""
+NEAR = 2
+"""Passes before and behind one that are close to it."""
 
 
 def strip_lines(plan: Plan, prediction: Prediction, step: Timeline | None, width: int = WIDTH) -> list[str]:
@@ -89,14 +92,23 @@ def _strips(
     bars = BAR if room - BAR - 1 >= ROOM else 0
     part = Segment(0.0, step.step_time, max(LEAST, room - bars - bool(bars)))
     passes = step.passes
-    mixed = sum(map(busy, passes)) < part.cell * sum(map(len, passes))
-    strips = [_strip(step, index, part, mixed=mixed) for index in shown]
+    short = _short(plan, passes, part.cell)
+    strips = [_strip(step, index, _turns(passes[index]) if short[index] else set(), part) for index in shown]
     shares = [percent(busy(passes[index]) / step.step_time).rjust(SHARE) for index in shown]
     memories = [_memory(stage, bars) for stage in stages]
     title = f"{TITLE.ljust(name + part.num_cells)}{SEPARATOR}{'busy'.rjust(SHARE)}{SEPARATOR}memory"
     lines = _rows(plan, shown, map(SEPARATOR.join, zip(strips, shares, memories, strict=True)))
     column = joined(f"a column is {seconds(part.cell)}")
     return [title, *lines], f"{_legend({*''.join(strips)})}; {column}"
+
+
+def _short(plan: Plan, passes: Sequence[Sequence[Event]], cell: Seconds) -> list[bool]:
+    """Return of each stage whether the passes of its kind of pipeline are too short to be drawn one by one."""
+    found: list[bool] = []
+    for one in plan.pipelines:
+        own = passes[len(found) : len(found) + one.num_stages]
+        found += [sum(map(busy, own)) < SHORT * cell * sum(map(len, own))] * one.num_stages
+    return found
 
 
 def _rows(plan: Plan, shown: Sequence[int], texts: Iterable[str]) -> list[str]:
@@ -123,23 +135,30 @@ def _memory(stage: StagePrediction, cells: int) -> str:
     return f"{drawn}{gib(stage.peak_memory)} of {gib(stage.memory_limit)} GiB{over}"
 
 
-def _strip(step: Timeline, stage: int, part: Segment, *, mixed: bool) -> str:
-    """Return what a stage does, a character for each cell."""
-    stretches = (
-        Stretch(event.start, event.end, _look(event))
+def _strip(step: Timeline, stage: int, turns: set[Event], part: Segment) -> str:
+    """Return what a stage does, a character for each cell; passes of `turns` are one thing, of whatever kind."""
+    looks = (
+        Stretch(event.start, event.end, (BY_TURNS, BY_TURNS_STYLE) if event in turns else _look(event))
         for event in step.events
         if event.stage == stage and _is_drawn(event, step)
     )
-    cells = lengths(stretches, part)
-    rest = (IDLE, OTHER_STYLES[IDLE])
-    return "".join(look for look, _ in sampled(map(_by_turns, cells) if mixed else cells, part.cell, rest))
+    return "".join(look for look, _ in sampled(lengths(looks, part), part.cell, (IDLE, OTHER_STYLES[IDLE])))
 
 
 def _is_drawn(event: Event, step: Timeline) -> bool:
     """Tell whether a stage does nothing else meanwhile."""
-    return (
-        event.lane == COMPUTE or (event.lane == DP and event.micro_batch < 0) or (event.lane == P2P and step.blocking)
-    )
+    after = event.lane == DP and event.micro_batch < 0
+    return event.lane == COMPUTE or after or (event.lane == P2P and step.blocking)
+
+
+def _turns(passes: Sequence[Event]) -> set[Event]:
+    """Return the passes that have another kind of pass close before them and close behind them."""
+    kinds = [one.name for one in passes]
+    return {
+        one
+        for index, one in enumerate(passes)
+        if {*kinds[max(0, index - NEAR) : index]} - {one.name} and {*kinds[index + 1 : index + 1 + NEAR]} - {one.name}
+    }
 
 
 def _look(event: Event) -> Look:
@@ -150,20 +169,8 @@ def _look(event: Event) -> Look:
     return event.name, STYLES[event.name]
 
 
-def _by_turns(found: Mapping[Look, float]) -> dict[Look, float]:
-    """Return a cell with its passes taken together: as what nearly all are, or as passes by turns."""
-    passes = {look: length for look, length in found.items() if look[0] in STYLES}
-    if not passes:
-        return dict(found)
-    most, whole = max(passes, key=lambda look: passes[look]), sum(passes.values())
-    look = most if passes[most] >= (1 - APART) * whole else (BY_TURNS, BY_TURNS_STYLE)
-    return {look: whole} | {other: length for other, length in found.items() if other not in passes}
-
-
 def _legend(drawn: set[str]) -> str:
     """Return what the characters mean, those that are drawn."""
-    others = {BY_TURNS: "forward and backward by turns", SENDS: "sends"} | {
-        look: words(name) for name, look in OTHER.items()
-    }
-    names = {**KINDS, **others, IDLE: "idle"}
+    after = {look: words(name) for name, look in OTHER.items()}
+    names = {**KINDS, BY_TURNS: "forward and backward by turns", SENDS: "sends", **after, IDLE: "idle"}
     return ", ".join(joined(f"{look} {name}") for look, name in names.items() if look in drawn)
