@@ -12,7 +12,7 @@ KINDS = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backwar
 """Kind of pass -> what it is; its letter stands for it where micro-batches are not told apart."""
 STYLES = {"F": "black on bright_cyan", "B": "black on yellow", "I": "black on yellow", "W": "black on bright_green"}
 """Kind of pass -> its colours."""
-BY_TURNS, BY_TURNS_STYLE = "*", "black on bright_blue"
+BY_TURNS, BY_TURNS_STYLE = "*", "white on blue"
 """What stands for passes of several kinds, too short to be told apart, and its colours."""
 OTHER_STYLES = {IDLE: "bright_black", SENDS: "magenta", "=": "magenta", "#": "green", "+": "bright_black"}
 """What stands for no pass -> its colours."""

@@ -20,7 +20,7 @@ from planner.units import Seconds
 
 TITLE, MEMORY_TITLE = "a step, stage by stage", "memory, stage by stage"
 MOST = 8
-"""Stages that are shown."""
+"""Stages that are shown; where there are no more, all of them."""
 SHARE = 6
 """[columns] of a share of the step."""
 BAR, LONE_BAR = 10, 30
@@ -46,7 +46,7 @@ def strip_lines(plan: Plan, prediction: Prediction, step: Timeline | None, width
     """
     if len(plan.all_stages) == 1:
         return labelled("memory", joined(_memory(prediction.stages[0], LONE_BAR)), width)
-    shown, chosen = _shown(plan, prediction)
+    shown, chosen = _shown(plan, prediction, MOST if step else 1)
     if step is None:
         lines = [MEMORY_TITLE, *_rows(plan, shown, [_memory(prediction.stages[index], LONE_BAR) for index in shown])]
         said = f"{count(num_passes(plan))} passes are too many to be drawn here; planner timeline PLAN draws them"
@@ -55,10 +55,10 @@ def strip_lines(plan: Plan, prediction: Prediction, step: Timeline | None, width
     return ["", *lines, *labelled("", f"{said}{chosen}", width, indent=2)]
 
 
-def _shown(plan: Plan, prediction: Prediction) -> tuple[list[int], str]:
+def _shown(plan: Plan, prediction: Prediction, number: int) -> tuple[list[int], str]:
     """Return the stages that are shown, and what is to be said of that if they are not all.
 
-    The ends of each kind of pipeline, the busiest and the fullest, and of the others those farthest from these.
+    The ends of each kind of pipeline, the busiest and the fullest; up to `number` also those farthest from these.
     """
     stages, starts = prediction.stages, _starts(plan)
     if len(stages) <= MOST:
@@ -67,7 +67,7 @@ def _shown(plan: Plan, prediction: Prediction) -> tuple[list[int], str]:
     busiest = max(range(len(stages)), key=lambda index: times[index] * stages[index].time)
     fullest = max(range(len(stages)), key=lambda index: stages[index].peak_memory / stages[index].memory_limit)
     chosen = {busiest, fullest, *starts, *(start - 1 for start in starts[1:]), len(stages) - 1}
-    while len(chosen) < MOST:
+    while len(chosen) < number:
         before, after = max(pairwise(sorted(chosen)), key=lambda pair: pair[1] - pair[0])
         chosen.add((before + after) // 2)
     most = f"stage {busiest} is the busiest{f', {fullest}' if fullest != busiest else ' and'} the fullest"

@@ -165,6 +165,10 @@ def test_too_many_passes_are_counted() -> None:
     lines = strip_lines(plan, filled(plan), None)
     assert lines[1:3] == [MEMORY_TITLE, f"  stage 0  {'█' * 6}{'░' * 24} 1.0 of 5.0 GiB"]
     assert lines[-1] == "  32,768 passes are too many to be drawn here; planner timeline PLAN draws them"
+    plan = replace(made(60, 1)[0], num_microbatches=4096)
+    lines = strip_lines(plan, filled(plan), None)
+    assert [line.split()[1] for line in lines if line.startswith("  stage")] == ["0", "59"]
+    assert "2 of 60 stages are shown, stage 0 is the busiest, 59 the fullest" in " ".join("\n".join(lines).split())
 
 
 class Terminal(io.StringIO):
