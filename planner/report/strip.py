@@ -13,6 +13,7 @@ from planner.report.layout import SEPARATOR, WIDTH, bar, joined, labelled
 from planner.report.looks import BY_TURNS, BY_TURNS_STYLE, IDLE, KINDS, OTHER_STYLES, SENDS, STYLES, Look
 from planner.report.span import Segment
 from planner.report.window import busy
+from planner.schedules import schedule_of
 from planner.simulate import Event, Timeline
 from planner.simulate.events import COMPUTE, DP, P2P
 from planner.simulate.timeline import num_passes
@@ -98,8 +99,11 @@ def _strips(
     memories = [_memory(stage, bars) for stage in stages]
     title = f"{TITLE.ljust(name + part.num_cells)}{SEPARATOR}{'busy'.rjust(SHARE)}{SEPARATOR}memory"
     lines = _rows(plan, shown, map(SEPARATOR.join, zip(strips, shares, memories, strict=True)))
-    column = joined(f"a column is {seconds(part.cell)}")
-    return [title, *lines], f"{_legend({*''.join(strips)})}; {column}"
+    said = [_legend({*"".join(strips)}), joined(f"a column is {seconds(part.cell)}")]
+    schedule = schedule_of(plan)
+    if schedule.joins_steps or not schedule.flushes:
+        said.append(f"a step takes {joined(seconds(step.step_time))} alone, as here, and less among others")
+    return [title, *lines], "; ".join(said)
 
 
 def _short(plan: Plan, passes: Sequence[Sequence[Event]], cell: Seconds) -> list[bool]:

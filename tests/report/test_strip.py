@@ -110,6 +110,15 @@ def test_sending_is_told_from_idling() -> None:
     assert ">" not in strips(*made(2, 2, hop=1.0))[0]
 
 
+def test_steps_that_run_into_one_another_are_said_to() -> None:
+    """What is drawn is a step alone: two stages and two micro-batches take (2 + 1) x 3 s and the exchange, 10 s."""
+    plan, found = made(2, 2)
+    alone = "a step takes 10.0 s alone, as here, and less among others"
+    joined = strip_lines(replace(plan, schedule="pipedream-2bw"), filled(plan), found)
+    assert alone in " ".join(" ".join(joined).split())
+    assert "alone" not in " ".join(strip_lines(plan, filled(plan), found))
+
+
 @pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize(("stages", "microbatches", "chunks"), [(2, 1, 1), (8, 256, 1), (4, 64, 3), (60, 60, 1)])
 def test_no_line_is_wider_than_the_page(stages: int, microbatches: int, chunks: int, width: int) -> None:
