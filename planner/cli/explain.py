@@ -48,6 +48,7 @@ def explain(
     comparisons = [pipeline.why_not(file, text) for text in why_not or ()]
     found = searched(file) if search and not comparisons else None
     if form is Format.text:
+        from planner.pipeline.observed import glance
         from planner.placement import place
 
         page = explain_text(
@@ -56,6 +57,7 @@ def explain(
             file.cluster,
             file.model,
             file.job,
+            step=glance(file.plan, file.cluster, file.model, file.job),
             certificate=None if file.edited else file.certificate,
             placed=place(file.plan, file.cluster, file.model, file.job),
             found=found,

@@ -151,6 +151,7 @@ def _print(
     from planner.cli.inputs import note
     from planner.cli.output import STDOUT, write_record
     from planner.pipeline import runs_on
+    from planner.pipeline.observed import glance
     from planner.pipeline.written import export_refusal
     from planner.report.plan import plan_text
     from planner.report.terminal import page_width, write
@@ -164,8 +165,9 @@ def _print(
         return
     if form is Format.text:
         hint = _hint(output)
-        page = plan_text(outcome, cluster, model, job, defaults=defaults, runs_on=names, hint=hint, width=page_width())
-        write(page)
+        parts = (outcome, cluster, model, job)
+        step = glance(outcome.plan, cluster, model, job)
+        write(plan_text(*parts, step=step, defaults=defaults, runs_on=names, hint=hint, width=page_width()))
         if old:
             from planner.report.difference import difference_text
 

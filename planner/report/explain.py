@@ -20,7 +20,9 @@ from planner.report.problems import rejection_lines, spans
 from planner.report.ranks import rank_lines
 from planner.report.stages import stage_table
 from planner.report.staleness import stale_lines
+from planner.report.strip import strip_lines
 from planner.schedules import schedule_of
+from planner.simulate import Timeline
 
 if TYPE_CHECKING:
     from planner.placement import Placement
@@ -62,17 +64,22 @@ def explain_text(
     model: Model,
     job: Job,
     *,
+    step: Timeline | None = None,
     certificate: Certificate | None = None,
     placed: Placement | None = None,
     found: Outcome | None = None,
     comparisons: Sequence[Comparison] = (),
     width: int = WIDTH,
 ) -> str:
-    """Return the explanation of a plan; `found` is what a search for the same job finds, if one was made."""
+    """Return the explanation of a plan.
+
+    `step` is what its stages do, as `planner.pipeline.observed.glance` tells; `found` is what a search for the same job
+    finds, if one was made.
+    """
     lines = [
         *header(cluster, model, job, (), width),
         "",
-        *stage_table(plan, prediction, cluster, width),
+        *stage_table(plan, prediction, cluster),
         "",
         *labelled("plan", decision(plan), width),
         *(rank_lines(placed, width) if placed else []),
@@ -80,6 +87,7 @@ def explain_text(
         *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *(labelled("proof", proof(certificate), width) if certificate else []),
+        *strip_lines(plan, prediction, step, width),
         "",
         "what binds",
         *(line for text in binding(plan, prediction) for line in bullet(text, width)),

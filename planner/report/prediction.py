@@ -19,6 +19,8 @@ from planner.report.pressure import warning_lines
 from planner.report.problems import problem_lines, repair_lines, spans
 from planner.report.stages import ROWS, runs, stage_table
 from planner.report.staleness import stale_lines
+from planner.report.strip import strip_lines
+from planner.simulate import Timeline
 
 
 def prediction_text(
@@ -29,6 +31,7 @@ def prediction_text(
     model: Model,
     job: Job,
     *,
+    step: Timeline | None = None,
     defaults: Sequence[str] = (),
     repairs: Sequence[Repair] = (),
     width: int = WIDTH,
@@ -42,6 +45,7 @@ def prediction_text(
         cluster: where it runs.
         model: what it trains.
         job: the training job.
+        step: what the stages do in a step, as `planner.pipeline.observed.glance` tells.
         defaults: sentences on the values of the job that nobody chose.
         repairs: changes with which it would fit.
         width: [columns] of the page.
@@ -49,7 +53,7 @@ def prediction_text(
     lines = [
         *header(cluster, model, job, defaults, width),
         "",
-        *stage_table(plan, prediction, cluster, width),
+        *stage_table(plan, prediction, cluster),
         "",
         *labelled("layout", decision(plan), width),
         *labelled("step", speed(prediction), width),
@@ -59,6 +63,7 @@ def prediction_text(
         *warning_lines(prediction, width),
         *idle_lines(plan, cluster, job, width, searched=False),
         *training_lines(plan, prediction, cluster, job, width),
+        *strip_lines(plan, prediction, step, width),
         "",
         *where_time_goes(prediction),
         "",

@@ -35,6 +35,8 @@ class Timeline:
     """When the last event ends."""
     adds: Seconds
     """What it adds to a run of many steps: less than `step_time` where a step begins before the last one ends."""
+    blocking: bool = False
+    """Whether a stage does nothing else while it sends."""
 
     @property
     def is_cut_out(self) -> bool:
@@ -58,6 +60,11 @@ class Timeline:
             if event.lane == COMPUTE and event.micro_batch >= 0:
                 found[event.stage].append(event)
         return tuple(tuple(one) for one in found)
+
+
+def num_passes(plan: Plan) -> int:
+    """Return how many passes a step has, forward and backward, on one replica of each kind of pipeline."""
+    return sum(2 * one.num_stages * one.virtual_stages * one.num_microbatches for one in plan.pipelines)
 
 
 def timeline(plan: Plan, costs: PlanCost) -> Timeline:
@@ -96,7 +103,13 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
         events += [Event(stage, COMPUTE, OVERHEAD, ends, ends + overhead) for stage in range(len(memory))]
     events.sort(key=lambda event: (event.stage, LANES.index(event.lane), event.start, event.end))
     step_time = ends + overhead
-    return Timeline(events=tuple(events), memory=tuple(memory), step_time=step_time, adds=_adds(plan, costs, step_time))
+    return Timeline(
+        events=tuple(events),
+        memory=tuple(memory),
+        step_time=step_time,
+        adds=_adds(plan, costs, step_time),
+        blocking=costs.blocking,
+    )
 
 
 def _adds(plan: Plan, costs: PlanCost, step_time: Seconds) -> Seconds:
