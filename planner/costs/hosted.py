@@ -9,6 +9,7 @@ from planner.costs.crossing import Beyond
 from planner.costs.levels import memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.priced import HostedCost, StageCost
+from planner.costs.sizes import gathered_bytes
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
@@ -63,6 +64,7 @@ def hosted_cost(
             beyond=beyond and replace(beyond, here=beyond.here * listed.directions),
             apart=apart,
             ends_meet=meet,
+            sharers=plan.num_microbatches if listed.gathers_once else 1,
         )
 
     runs = []
@@ -82,6 +84,12 @@ def hosted_cost(
             )
         )
     whole = terms_of(any(number == 0 for _, number in hosted), any(number == last for _, number in hosted))
+    if listed.gathers_once and whole.gathered:
+        chunks = (
+            size * costs.body.parameters + costs.edge_parameters(first=number == 0, last=number == last)
+            for (_, number), (size, _) in layers.items()
+        )
+        whole = replace(whole, gathered=float(gathered_bytes(framework, job, max(chunks))))
     return _together(plan, listed, index, whole, layers, tuple(runs))
 
 

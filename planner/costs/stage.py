@@ -124,12 +124,14 @@ def stage_terms(
     beyond: Beyond | None = None,
     apart: bool = False,
     ends_meet: bool = False,
+    sharers: int = 1,
 ) -> StageTerms:
     """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`.
 
     `num_replicas` are all copies of it that exchange gradients, those `beyond` the group included. `apart` says that
     embedding and head are known to lie on several nodes; else they do where the group has several. `ends_meet` says
-    that one rank of a pipeline of several holds both.
+    that one rank of a pipeline of several holds both. `sharers` are the micro-batches for which sharded weights are
+    gathered once.
     """
     alone = first and last and not ends_meet
     exchange = replica_exchange(
@@ -141,6 +143,7 @@ def stage_terms(
         zero_stage=zero_stage,
         pipelined=not alone,
         beyond=beyond,
+        sharers=sharers,
     )
     body, per = costs.body, exchange.per
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]

@@ -89,7 +89,8 @@ def _ring(plan: Plan, index: int, costs: LayerCosts, exchange: Exchange) -> Byte
     parameters = layers * costs.body.parameters + edges
     once = exchange.sent(exchange.step_transfers(parameters))
     each = sum((exchange.sent(transfers) for transfers in exchange.pass_transfers(parameters)), start=0.0)
-    return float(once + plan.num_microbatches * each)
+    gathers = 1 if schedule_of(plan).gathers_once else plan.num_microbatches
+    return float(once + gathers * each)
 
 
 def _joints(
