@@ -17,7 +17,8 @@ def test_every_comparison_has_its_source() -> None:
     names = [pair.name for pair in pairs()]
     assert len(set(names)) == len(names)
     for gain in table()["gains"]:
-        assert gain["source"]["ref"] and gain["source"]["url"].startswith("https://")
+        assert gain["source"]["ref"]
+        assert gain["source"]["url"].startswith("https://")
         assert gain["assumes"]
         assert table()["models"][gain["model"]]["source"]
         assert all(pair.keys() <= KEYS for pair in gain["pairs"])

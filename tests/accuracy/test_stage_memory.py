@@ -49,9 +49,9 @@ def test_earlier_stages_hold_more_micro_batches() -> None:
 def test_recompute_takes_the_difference_away() -> None:
     """Megatron-LM issue 307: of two stages the first holds two micro-batches and the last one.
 
-    With selective recompute one micro-batch on 20 layers lies between them: of each token and hidden value 34 bytes, 24 of
-    which tp 2 halves (Korthikanti et al. 2022, section 4.1), and 2 that its norms keep. With full recompute it is
-    one input a layer, 2 bytes each: a 12th.
+    With selective recompute one micro-batch on 20 layers lies between them: of each token and hidden value 34 bytes,
+    24 of which tp 2 halves (Korthikanti et al. 2022, section 4.1), and 2 more that norms keep. With full recompute it
+    is one input a layer, 2 bytes each: a 12th.
     """
     selective, full = stages("A29", "first stage"), stages("A29", FULL)
     token = 20 * 4 * 2048 * 5120
