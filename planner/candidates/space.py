@@ -22,7 +22,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import EQUAL, Constraint, Job
 from planner.domain.model import Model
 from planner.errors import NoFeasiblePlan, SpecError
-from planner.schedules import Schedule
+from planner.schedules import SEARCHED_STAGES, Schedule
 from planner.units import NANOSECOND
 
 
@@ -118,7 +118,7 @@ class Space:
     @cached_property
     def schedules(self) -> tuple[Schedule, ...]:
         """The schedules that may be used, each with every number of chunks that may be tried."""
-        return tuple(find_schedules(self.job, self.target, self.model.num_layers))
+        return tuple(find_schedules(self.job, self.framework, self.target, self.model.num_layers))
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -135,6 +135,8 @@ class Space:
         smallest = int(self.widths[list(family.restriction.choices)].min())
         largest = min(family.num_slices(self.model.num_layers), self.num_devices // (family.num_replicas * smallest))
         blocker = family.schedule.blocker
+        if family.schedule.orders is not None:
+            largest = min(largest, SEARCHED_STAGES)
         return [stages for stages in range(2, largest + 1) if not blocker(stages, family.num_microbatches)]
 
     def allows_stages(self, num_stages: int) -> bool:
@@ -178,9 +180,13 @@ class Space:
         return {}
 
     def terms(self, family: Family, policy: str, first: bool, last: bool) -> StageTerms:
-        """Return the coefficients of all choices of a family in a role, computed once for all schedules."""
-        setting = (family.restriction.choices, family.micro_batch, family.num_replicas, family.zero_stage)
-        key = (*setting, family.pipelined, family.beyond, policy, first, last)
+        """Return the coefficients of all choices of a family in a role, computed once for all schedules.
+
+        Pipelines from both ends are two replicas. Where one rank of a pipeline has both ends, they meet there.
+        """
+        ways, meet = family.schedule.directions, family.pipelined and all(family.schedule.ends(0, 2))
+        setting = (family.restriction.choices, family.micro_batch, ways * family.num_replicas, family.zero_stage)
+        key = (*setting, family.pipelined, family.beyond, policy, first, last, meet)
         if key not in self._terms:
             terms = [
                 stage_terms(
@@ -188,11 +194,12 @@ class Space:
                     self.job,
                     self.framework,
                     policy=policy,
-                    num_replicas=family.num_replicas * self.choices[index].split,
+                    num_replicas=ways * family.num_replicas * self.choices[index].split,
                     zero_stage=family.zero_stage,
                     first=first,
                     last=last,
                     beyond=family.beyond,
+                    ends_meet=meet,
                 )
                 for index in family.restriction.choices
             ]

@@ -40,7 +40,10 @@ def build(
     horizon: int,
     constraints: Sequence[Callable[[Variables], None]] = CONSTRAINTS,
 ) -> Variables:
-    """Return the program: min (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S under `constraints`."""
+    """Return the program: min (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S under `constraints`.
+
+    Where a schedule is given by its passes, it is min (M v - 1) tau + R + S.
+    """
     variables = make_variables(sub, columns, horizon)
     for constraint in constraints:
         constraint(variables)
@@ -49,11 +52,13 @@ def build(
 
 
 def objective(variables: Variables) -> Linear:
-    """Return the step time [ns]: (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S."""
+    """Return the step time [ns]."""
     sub = variables.sub
+    paces = [(sub.num_passes - 1, lane) for lane in variables.lanes]
+    if sub.critical is not None:
+        return weighted([*paces, (1, variables.fill), (1, variables.sync)])
     stages = sum(variables.amount(position, "time") for position in range(sub.num_stages))
     hops = sum(variables.hop(position, way) for position in range(sub.num_stages - 1) for way in (0, 1))
-    paces = [(sub.num_passes - 1, lane) for lane in variables.lanes]
     stalls = (sub.virtual_stages - 1, variables.stall)
     return weighted([*paces, (1, variables.sync), stalls]) + stages + hops
 

@@ -25,6 +25,7 @@ from planner.schedules.gpipe import GPIPE
 from planner.schedules.interleaved import INTERLEAVED
 from planner.schedules.interleaved_zb import INTERLEAVED_ZB
 from planner.schedules.one_f_one_b import ONE_F_ONE_B
+from planner.schedules.outline import SEARCHED_STAGES, Path, critical_paths, held_passes, open_microbatches, remainders
 from planner.schedules.pipedream_2bw import PIPEDREAM_2BW
 from planner.schedules.v_half import V_HALF
 from planner.schedules.v_min import V_MIN
@@ -76,17 +77,23 @@ __all__ = [
     "FORWARD",
     "INPUT",
     "SCHEDULES",
+    "SEARCHED_STAGES",
     "WEIGHT",
     "Operation",
     "Orders",
     "Pass",
+    "Path",
     "Schedule",
     "cell",
+    "critical_paths",
     "csv_text",
+    "held_passes",
     "loop",
     "most_held",
+    "open_microbatches",
     "operations",
     "peak_in_flight",
+    "remainders",
     "schedule",
     "schedule_of",
 ]

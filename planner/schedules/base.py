@@ -91,7 +91,7 @@ class Schedule:
     orders: Callable[[int, int], Orders] | None = None
     """(num_stages, num_microbatches) -> the passes of every rank; None where letters and chunks say all of it."""
     searched: bool = True
-    """Whether the integer program knows its pace, so that the search may choose it."""
+    """Whether the search may choose it."""
     exposes_transfers: bool = False
     """Whether a stage has nothing to do while it sends, so that a framework whose transfers block it makes it wait."""
     virtual_stages: int = 1
@@ -135,6 +135,22 @@ class Schedule:
         """Return the rank that runs a virtual stage in one of the directions."""
         there = self.placement(stage, num_stages)
         return num_stages - 1 - there if direction else there
+
+    @property
+    def turns(self) -> bool:
+        """Whether the last rank hands on to the first one's next chunk."""
+        return self.virtual_stages > 1 and self.placement is loop
+
+    @property
+    def parts(self) -> int:
+        """Virtual stages that a rank runs: chunks of all directions."""
+        return self.virtual_stages * self.directions
+
+    def ends(self, rank: int, num_stages: int) -> tuple[bool, bool]:
+        """Tell whether a rank runs the first and the last virtual stage."""
+        last, ways = num_stages * self.virtual_stages - 1, range(self.directions)
+        first, final = ({self.rank(stage, way, num_stages) for way in ways} for stage in (0, last))
+        return rank in first, rank in final
 
     def hosted(self, num_stages: int) -> tuple[tuple[tuple[int, int], ...], ...]:
         """Return the (direction, virtual stage) pairs that every rank runs, those of a direction in their order."""

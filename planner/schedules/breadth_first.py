@@ -34,7 +34,7 @@ def _breadth_first(chunks: int) -> Schedule:
         order=letters(orders),
         orders=orders,
         changes_semantics=False,
-        searched=False,
+        lanes=(("forward",), ("backward",)),
         virtual_stages=chunks,
         gathers_once=True,
         runs_as=(("torchtitan", "LoopedBFS"),),
