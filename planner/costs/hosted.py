@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from planner.costs.crossing import Beyond
+from planner.costs.gathering import gathering_of
 from planner.costs.levels import memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.priced import HostedCost, StageCost
@@ -64,7 +65,7 @@ def hosted_cost(
             beyond=beyond and replace(beyond, here=beyond.here * listed.directions),
             apart=apart,
             ends_meet=meet,
-            sharers=plan.num_microbatches if listed.gathers_once else 1,
+            gathering=gathering_of(listed, plan.num_microbatches),
         )
 
     runs = []
@@ -84,12 +85,12 @@ def hosted_cost(
             )
         )
     whole = terms_of(any(number == 0 for _, number in hosted), any(number == last for _, number in hosted))
-    if listed.gathers_once and whole.gathered:
+    if whole.gathered_layer:  # chunks may be unequal, and the largest one counts
         chunks = (
             size * costs.body.parameters + costs.edge_parameters(first=number == 0, last=number == last)
             for (_, number), (size, _) in layers.items()
         )
-        whole = replace(whole, gathered=float(gathered_bytes(framework, job, max(chunks))))
+        whole = replace(whole, gathered=float(gathered_bytes(framework, job, max(chunks))), gathered_layer=0.0)
     return _together(plan, listed, index, whole, layers, tuple(runs))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.costs.exchange import Exchange, replica_exchange
+from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, boundary_bytes
 from planner.costs.stage import LayerCosts, layer_costs
 from planner.domain.cluster import Cluster
@@ -89,8 +90,8 @@ def _ring(plan: Plan, index: int, costs: LayerCosts, exchange: Exchange) -> Byte
     parameters = layers * costs.body.parameters + edges
     once = exchange.sent(exchange.step_transfers(parameters))
     each = sum((exchange.sent(transfers) for transfers in exchange.pass_transfers(parameters)), start=0.0)
-    gathers = 1 if schedule_of(plan).gathers_once else plan.num_microbatches
-    return float(once + gathers * each)
+    sharers = gathering_of(schedule_of(plan), plan.num_microbatches).sharers
+    return float(once + plan.num_microbatches / sharers * each)
 
 
 def _joints(
