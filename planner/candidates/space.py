@@ -15,6 +15,7 @@ from planner.candidates.families import Family, find_families, find_schedules
 from planner.candidates.prices import NEVER, Ticks
 from planner.candidates.replicas import may_be, may_split
 from planner.candidates.table import Table, stack_terms, to_ticks
+from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster
@@ -185,8 +186,9 @@ class Space:
         Pipelines from both ends are two replicas. Where one rank of a pipeline has both ends, they meet there.
         """
         ways, meet = family.schedule.directions, family.pipelined and all(family.schedule.ends(0, 2))
+        gathering = gathering_of(family.schedule, family.num_microbatches)
         setting = (family.restriction.choices, family.micro_batch, ways * family.num_replicas, family.zero_stage)
-        key = (*setting, family.pipelined, family.beyond, policy, first, last, meet)
+        key = (*setting, family.pipelined, family.beyond, policy, first, last, meet, gathering)
         if key not in self._terms:
             terms = [
                 stage_terms(
@@ -200,6 +202,7 @@ class Space:
                     last=last,
                     beyond=family.beyond,
                     ends_meet=meet,
+                    gathering=gathering,
                 )
                 for index in family.restriction.choices
             ]

@@ -41,6 +41,8 @@ class Exchange:
     """[-] share of the last backward pass that hides the exchange at the end of a step."""
     overlap_gather: float
     exposed_gather: float
+    sharers: int
+    """Micro-batches that share what is gathered and scattered around a layer."""
 
     def step_time(self, parameters: Number) -> Seconds:
         """Return the time [s] of `step_transfers`, before overlap."""
@@ -71,13 +73,15 @@ class Exchange:
     def layer_times(self, layer: LayerCost) -> tuple[Seconds, Seconds]:
         """Return the exposed seconds that each micro-batch adds to the layer's forward and backward pass.
 
-        exposed = max(0, T - overlap compute) + share T: prefetching hides most of it, never all.
+        exposed = max(0, T - overlap compute) + share T: prefetching hides most of it, never all. Where m micro-batches
+        share T, it hides behind the compute of them all, and each adds an m-th of what is exposed (Lamy-Poirier 2022,
+        section 4.2).
         """
         forward, backward = (self._times(transfers) for transfers in self.pass_transfers(layer.parameters))
         return self._exposed(forward, layer.forward), self._exposed(backward, layer.backward)
 
     def pass_transfers(self, parameters: Number) -> tuple[Transfers, Transfers]:
-        """Return (collective, bytes) of the forward and the backward pass of each micro-batch."""
+        """Return (collective, bytes) of the forward and the backward pass of the micro-batches that share them."""
         gather = (("all_gather", self.per.sent_weights * parameters),) if self.zero.weights else ()
         scatter = (("reduce_scatter", self.per.sent_gradients * parameters),) if self.zero.gradients else ()
         return gather, (*gather, *scatter)
@@ -90,7 +94,8 @@ class Exchange:
         return sum((self._time(op, size) for op, size in transfers), start=0.0)
 
     def _exposed(self, time: Seconds, compute: Seconds) -> Seconds:
-        return larger(time - self.overlap_gather * compute, 0.0) + self.exposed_gather * time
+        exposed = larger(time - self.overlap_gather * self.sharers * compute, 0.0) + self.exposed_gather * time
+        return exposed / self.sharers
 
     def _time(self, op: str, size: Number) -> Seconds:
         """Return the time [s] of a collective: in the ring of the group, and of each rank's part among the groups."""
@@ -113,6 +118,7 @@ def replica_exchange(
     zero_stage: int,
     pipelined: bool,
     beyond: Beyond | None = None,
+    sharers: int = 1,
 ) -> Exchange:
     """Return the exchange of a stage's replicas on devices of `group`, and of others `beyond` it.
 
@@ -140,4 +146,5 @@ def replica_exchange(
         overlap=framework.overlap_sharded if zero.optimizer else framework.overlap_replicated,
         overlap_gather=framework.overlap_gather,
         exposed_gather=framework.exposed_gather,
+        sharers=sharers,
     )

@@ -7,10 +7,12 @@ from functools import cache
 
 from planner.costs.crossing import Beyond
 from planner.costs.exchange import replica_exchange
+from planner.costs.gathering import gathering_of
 from planner.costs.levels import memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
 from planner.costs.prediction import prediction_time
 from planner.costs.priced import HostedCost, StageCost
+from planner.costs.sizes import gathered_bytes
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
@@ -66,6 +68,7 @@ def hosted_cost(
             beyond=everywhere,
             apart=apart,
             ends_meet=meet,
+            gathering=gathering_of(listed, plan.num_microbatches),
         )
 
     runs = []
@@ -85,6 +88,13 @@ def hosted_cost(
             )
         )
     ends = any(number == 0 for _, number in hosted), any(number == last for _, number in hosted)
+    whole = terms_of(*ends)
+    if whole.gathered_layer:  # chunks may be unequal, and the largest one counts
+        chunks = (
+            size * costs.body.parameters + costs.edge_parameters(first=number == 0, last=number == last)
+            for (_, number), (size, _) in layers.items()
+        )
+        whole = replace(whole, gathered=float(gathered_bytes(framework, job, max(chunks))), gathered_layer=0.0)
     size = sum(number for number, _ in layers.values())
     parameters = size * costs.body.parameters + costs.edge_parameters(first=ends[0], last=ends[1])
     exchange = replica_exchange(
@@ -98,7 +108,7 @@ def hosted_cost(
         beyond=everywhere,
     )
     prediction = prediction_time(listed, (index, plan.num_stages, plan.num_microbatches), exchange, parameters)
-    return _together(plan, listed, index, terms_of(*ends), layers, tuple(runs), float(prediction))
+    return _together(plan, listed, index, whole, layers, tuple(runs), float(prediction))
 
 
 def _together(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.costs.exchange import Exchange, replica_exchange
+from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, boundary_bytes
 from planner.costs.stage import LayerCosts, layer_costs
 from planner.domain.cluster import Cluster
@@ -93,7 +94,8 @@ def _ring(plan: Plan, index: int, costs: LayerCosts, exchange: Exchange) -> Byte
     if listed.predictions(*shape) and not listed.shares_weights(*shape):
         once += exchange.sent(exchange.gather_transfers(parameters))
     each = sum((exchange.sent(transfers) for transfers in exchange.pass_transfers(parameters)), start=0.0)
-    return float(listed.updates(plan.num_microbatches) * once + plan.num_microbatches * each)
+    sharers = gathering_of(listed, plan.num_microbatches).sharers
+    return float(listed.updates(plan.num_microbatches) * once + plan.num_microbatches / sharers * each)
 
 
 def _joints(

@@ -121,6 +121,9 @@ class Schedule:
     """Pipelines that the ranks run at once, each with its share of the micro-batches and its copy of the weights."""
     eager_sync: bool = False
     """Whether a stage's gradients are exchanged as soon as its own last pass has ended, beside the passes of others."""
+    gathers_once: bool = False
+    """Whether all micro-batches pass a chunk before any passes the next one, so that weights that are sharded are
+    gathered once a chunk and way, and gradients scattered once a chunk, and not with every micro-batch."""
     joins_steps: bool = False
     """Whether a rank begins the next step when its own is done, while other ranks still work: the norm of all gradients
     is then checked afterwards, and an update that it forbids is taken back."""

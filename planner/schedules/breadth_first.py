@@ -36,6 +36,7 @@ def _breadth_first(chunks: int) -> Schedule:
         changes_semantics=False,
         lanes=(("forward",), ("backward",)),
         virtual_stages=chunks,
+        gathers_once=True,
         runs_as=(("torchtitan", "LoopedBFS"),),
         with_chunks=_breadth_first,
     )

@@ -17,6 +17,7 @@ from walked import RATIOS, left_over, step_counts
 
 from builders import Planning
 from planner.costs.crossing import Beyond
+from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.peaks import peak_memory
 from planner.costs.stage import (
@@ -621,7 +622,7 @@ class Exhaustive:
         first, last = setting.listed.ends(position, setting.stages)
         key: tuple[object, ...] = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute)
         key = (*key, held, chunks, first, last, setting.beyond, setting.listed.directions, setting.listed.eager_sync)
-        key = (*key, _meet(setting), setting.stages > 1)
+        key = (*key, _meet(setting), setting.stages > 1, gathering_of(setting.listed, setting.microbatches))
         if key not in self._stage:
             options = [self._option_prices(setting, index, held, first, last) for index in range(len(self.options))]
             self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
@@ -701,6 +702,7 @@ class Exhaustive:
             last=last,
             beyond=setting.beyond,
             ends_meet=_meet(setting),
+            gathering=gathering_of(setting.listed, setting.microbatches),
         )
 
     def _hops(self, setting: Setting) -> Floats:
