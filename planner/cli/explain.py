@@ -105,15 +105,12 @@ def searched(file: PlanFile) -> Outcome | None:
     from planner.errors import NoFeasiblePlan, NoPlanInTime
     from planner.pipeline import make_plan
 
-    reporter = progress()
     try:
-        return make_plan(file.cluster, file.model, file.job, references=False, reporter=reporter)
+        with progress() as reporter:
+            return make_plan(file.cluster, file.model, file.job, references=False, reporter=reporter)
     except (NoFeasiblePlan, NoPlanInTime) as error:
         say(f"note: a search for the same job finds no plan: {error}\n")
         return None
-    finally:
-        if reporter:
-            reporter.clear()
 
 
 def explained(

@@ -187,7 +187,8 @@ class Refiner:
 
         search = self.search
         cutoff = search.cutoff if np.isfinite(search.cutoff) else float(slowest(entry.sub))
-        solved = solve(entry.sub, entry.known, cutoff, search.gap, effort=entry.effort, time_limit=search.seconds_left)
+        limits = {"effort": entry.effort, "time_limit": search.seconds_left}
+        solved = solve(entry.sub, entry.known, cutoff, search.gap, tick=search.tell, **limits)
         search.result.solved += 1
         if solved.assignment is not None:
             search.meet(entry.sub, solved.assignment, solved=True)

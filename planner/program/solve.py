@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from planner.program.bounds import Bound
 from planner.program.constraints import CONSTRAINTS
-from planner.program.solver import Linear, new_solver, weighted
+from planner.program.solver import Linear, new_solver, run, weighted
 from planner.program.subproblem import Assignment, Subproblem, evaluate
 from planner.program.variables import Column, Variables, make_variables
 
@@ -63,13 +63,25 @@ def objective(variables: Variables) -> Linear:
     return weighted([*paces, (1, variables.sync), stalls]) + stages + hops
 
 
+def _nothing() -> None:
+    """Do nothing while the solver works."""
+
+
 def solve(
-    sub: Subproblem, bound: Bound, cutoff: float, gap: float, *, effort: float, time_limit: float = 0.0
+    sub: Subproblem,
+    bound: Bound,
+    cutoff: float,
+    gap: float,
+    *,
+    effort: float,
+    time_limit: float = 0.0,
+    tick: Callable[[], None] = _nothing,
 ) -> Solved:
     """Find the best plan of `sub` below `cutoff` [ns], within `gap` of its optimum.
 
     `bound.value` must hold for `sub`. The solver stops after `effort` in its deterministic measure, so that the same
     input gives the same plan on any machine; a `time_limit` [s] gives that up.
+    Meanwhile `tick` is called again and again.
     """
     columns = useful_columns(bound, cutoff)
     if {column.position for column in columns} != set(range(sub.num_stages)):
@@ -84,7 +96,7 @@ def solve(
             hinted = (bound.start.choices[column.position], bound.start.layers[column.position])
             variables.model.add_hint(taken, (column.choice, column.layers) == hinted)
     solver = new_solver(effort, gap=gap, time_limit=time_limit)
-    status = solver.solve(variables.model)
+    status = run(solver, variables.model, tick)
     if status == cp_model.MODEL_INVALID:
         message = f"the program is invalid: {variables.model.validate()}"
         raise AssertionError(message)

@@ -191,9 +191,3 @@ def why_not_lines(comparison: Comparison, width: int = WIDTH) -> list[str]:
     ]
     head = ["part", "this plan", "that plan", "difference"]
     return [title, *labelled("", text, width), *table(head, rows, right="this plan,that plan,difference", indent=2)]
-
-
-def progress_line(phase: str, open_sets: int, best: float, bound: float) -> str:
-    """Return how far a search has come, in one short line."""
-    gap = f", gap {percent(max(0.0, 1 - bound / best))}" if 0 < best < float("inf") and bound > 0 else ""
-    return f"{phase}: {plural(open_sets, 'subproblem')} open, best {seconds(best)}, bound {seconds(bound)}{gap}"
