@@ -30,12 +30,11 @@ class Progress(Reporter):
         now = self._now()
         if standing.phase == self._phase and now < self._next:
             return
-        from planner.report.layout import cut
         from planner.report.progress import progress_line
         from planner.report.terminal import page_width
 
         self._next, self._phase = now + EVERY, standing.phase
-        sys.stderr.write(ERASE + cut(progress_line(standing, now - self._started), page_width() - 1))
+        sys.stderr.write(ERASE + progress_line(standing, now - self._started, page_width() - 1))
         sys.stderr.flush()
 
     def clear(self) -> None:

@@ -122,7 +122,7 @@ def _refuse_unwatchable(request: Request) -> None:
     if request.output == "-":
         raise SpecError.of("--output", "- cannot hold plan after plan; with --watch name a file that each one replaces")
     problems = [
-        Problem("--watch", f"{name} is read once and cannot be watched; save what it gives to a file and name that")
+        Problem("--watch", f"`{name}` is read once and cannot be watched; save what it gives to a file and name that")
         for name in (request.cluster, request.model, request.like, request.job)
         if name is not None and _is_read_once(name)
     ]
