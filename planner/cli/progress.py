@@ -31,10 +31,9 @@ class Progress(Reporter):
         if standing.phase == self._phase and now < self._next:
             return
         from planner.report.progress import progress_line
-        from planner.report.terminal import page_width
 
         self._next, self._phase = now + EVERY, standing.phase
-        sys.stderr.write(ERASE + progress_line(standing, now - self._started, page_width() - 1))
+        sys.stderr.write(ERASE + progress_line(standing, now - self._started, _columns() - 1))
         sys.stderr.flush()
 
     def clear(self) -> None:
@@ -56,6 +55,17 @@ def progress() -> Iterator[Reporter]:
         yield shown
     finally:
         shown.clear()
+
+
+def _columns() -> int:
+    """Return the columns of the page, no more than the terminal has: a longer line could not be written over."""
+    from planner.report.terminal import page_width
+
+    try:
+        own = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        own = 0
+    return min(page_width(), own or page_width())
 
 
 def is_watched() -> bool:
