@@ -196,7 +196,7 @@ def test_an_interrupted_search_ends_the_watch(watch: Watch, pipeline: Pipeline) 
 def test_an_interrupt_of_what_is_optional_ends_the_watch(
     watch: Watch, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pipeline gives references up when it is interrupted, and returns its plan: it is shown, and the watch ends."""
+    """Interrupted, the pipeline gives references up and returns its plan: it is shown, and the watch ends."""
     make_plan = pipeline.make_plan
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
