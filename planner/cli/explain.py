@@ -32,6 +32,7 @@ def explain(
         return
     from planner import pipeline
     from planner.cli.inputs import read_plan_file
+    from planner.cli.progress import progress
     from planner.report.explain import explain_text
     from planner.report.problems import problems_text
     from planner.report.terminal import page_width, write
@@ -45,7 +46,8 @@ def explain(
     if prediction is None:
         say(problems_text(problems))
         raise typer.Exit(PROBLEMS)
-    comparisons = [pipeline.why_not(file, text) for text in why_not or ()]
+    with progress() as reporter:
+        comparisons = [pipeline.why_not(file, text, reporter) for text in why_not or ()]
     found = searched(file) if search and not comparisons else None
     if form is Format.text:
         from planner.pipeline.observed import glance

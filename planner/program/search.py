@@ -159,7 +159,7 @@ class Search:
         )
         if self._queue:
             bound = float(min(self._queue[0][0], self.best)) * NANOSECOND
-            standing = replace(standing, phase="like replicas", left=self.left, bound=bound)
+            standing = replace(standing, phase="equal replicas", left=self.left, bound=bound)
         self.reporter.progress(standing)
 
     def left(self) -> int:

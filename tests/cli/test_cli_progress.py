@@ -40,9 +40,9 @@ def test_lines_are_written_over_and_not_too_often(monkeypatch: pytest.MonkeyPatc
     clock = [10.0]
     shown = Progress(lambda: clock[0])
     for seconds, phase, left in (
-        (0.0, "like replicas", 9),
-        (0.0, "like replicas", 8),
-        (EVERY, "like replicas", 7),
+        (0.0, "equal replicas", 9),
+        (0.0, "equal replicas", 8),
+        (EVERY, "equal replicas", 7),
         (0.0, "unlike replicas", 6),
         (EVERY / 2, "unlike replicas", 5),
         (60.0, "unlike replicas", 4),
@@ -53,8 +53,8 @@ def test_lines_are_written_over_and_not_too_often(monkeypatch: pytest.MonkeyPatc
     shown.clear()
     assert terminal.getvalue().split(ERASE) == [
         "",
-        "0:00 (time left unknown) like replicas: 9 subproblems to go",
-        "0:00 (time left unknown) like replicas: 7 subproblems to go",
+        "0:00 (time left unknown) equal replicas: 9 subproblems to go",
+        "0:00 (time left unknown) equal replicas: 7 subproblems to go",
         "0:00 (time left unknown) unlike replicas: 6 subproblems to go",
         "1:00 (time left unknown) unlike replicas: 4 subproblems to go",
         "",
@@ -65,7 +65,12 @@ def test_what_is_left_is_counted_only_to_be_shown(monkeypatch: pytest.MonkeyPatc
     """Counting takes time: a step that is not shown is not counted."""
     terminal = on_terminal(monkeypatch)
     counted = []
-    step = Standing(phase="like replicas", left=lambda: counted.append(1) or 1)
+
+    def left() -> int:
+        counted.append(1)
+        return len(counted)
+
+    step = Standing(phase="equal replicas", left=left)
     shown = Progress(lambda: 0.0)
     for _ in range(100):
         shown.progress(step)
@@ -77,7 +82,7 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -
     """On 40 columns it takes 39: one that fills the last column would be wrapped by some terminals."""
     terminal = on_terminal(monkeypatch)
     monkeypatch.setenv("COLUMNS", "40")
-    Progress(lambda: 0.0).progress(standing("like replicas", 1323))
+    Progress(lambda: 0.0).progress(standing("equal replicas", 1323))
     assert len(terminal.getvalue().removeprefix(ERASE)) == 39
 
 
@@ -86,7 +91,7 @@ def test_the_terminal_of_the_line_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(terminal, "fileno", lambda: 2)
     monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((60, 24)))
-    step = Standing(phase="like replicas", left=lambda: 1323, best=26.65, bound=18.6)
+    step = Standing(phase="equal replicas", left=lambda: 1323, best=26.65, bound=18.6)
     Progress(lambda: 0.0).progress(step)
     assert len(terminal.getvalue().removeprefix(ERASE)) == 59
 

@@ -46,12 +46,12 @@ def test_progress_is_shown_phase_by_phase_and_taken_away(folder: Path) -> None:
     assert (first, last) == ("", "")
     phases = list(dict.fromkeys(re.sub(r"^\d+:\d\d( \(limit in \d+:\d\d\))? ([^:]*).*", r"\2", line) for line in lines))
     own = [phase for phase in phases if not phase.startswith("references, ")]
-    assert own == ["reading", "candidates", "first plans", "like replicas", "unlike replicas", "replay"]
-    alone = [f"references, {name} alone, like replicas" for name in ("h100-sxm-80gb", "a100-sxm-80gb")]
+    assert own == ["reading", "candidates", "first plans", "equal replicas", "unlike replicas", "replay"]
+    alone = [f"references, {name} alone, equal replicas" for name in ("h100-sxm-80gb", "a100-sxm-80gb")]
     assert [phase for phase in phases if phase in alone] == alone
-    searched = [line for line in lines if " like replicas: " in line]
+    searched = [line for line in lines if " equal replicas: " in line]
     figures = r"[\d,]+ subproblems? to go, best [\d.]+ m?s, gap [\d.]+% \(wanted 1%\)"
-    assert re.fullmatch(rf"0:\d\d \(limit in 16:\d\d\) like replicas: {figures}", searched[0])
+    assert re.fullmatch(rf"0:\d\d \(limit in 16:\d\d\) equal replicas: {figures}", searched[0])
     results = (folder / "out.txt").read_text(encoding="utf-8")
     assert results.startswith("cluster  ")
     assert "\x1b" not in results
@@ -85,7 +85,7 @@ def test_a_search_under_way_is_given_up(folder: Path) -> None:
     (folder / "job.yaml").write_text("gap: 0\n", encoding="utf-8")
     command = [*PLAN, LONG, "model_specs/llama-3-405b.json", "--job", "job.yaml", "--no-references", "--watch"]
     with terminal(command, folder) as shown:
-        shown.until("like replicas")
+        shown.until("equal replicas")
         (folder / "job.yaml").write_text("gap: 0.5\nglobal_batch: 512\n", encoding="utf-8")
         given_up = shown.until("planner: job.yaml changed\r\n")
         then = shown.until("Ctrl-C ends it\r\n")
@@ -100,7 +100,7 @@ def test_an_interrupt_reaches_a_search_under_way(folder: Path) -> None:
     """Ctrl-C shows the best plan so far and ends the watch, though a search was at work."""
     command = [*PLAN, LONG, "model_specs/llama-3-405b.json", "--gap", "0", "--no-references", "--watch"]
     with terminal(command, folder) as shown:
-        shown.until("like replicas")
+        shown.until("equal replicas")
         shown.interrupt()
         code, end = shown.end()
     assert code == 130

@@ -52,7 +52,7 @@ def test_phases_come_in_order() -> None:
     ear = Ear()
     made(asked(), ear)
     own = [phase for phase in ear.phases if not phase.startswith("references")]
-    assert own == ["candidates", "first plans", "like replicas", "unlike replicas", "replay"]
+    assert own == ["candidates", "first plans", "equal replicas", "unlike replicas", "replay"]
     assert {phase.split(", ")[1] for phase in ear.phases if phase not in own} == {"a alone", "b alone", "whole layers"}
 
 
@@ -69,7 +69,7 @@ def test_what_is_left_falls_to_nothing() -> None:
     problem, ear = asked(), Ear()
     search = Search(problem.space, 0.0, reporter=ear)
     result = search.run()
-    left = [left for standing, left in ear.heard if standing.phase == "like replicas"]
+    left = [left for standing, left in ear.heard if standing.phase == "equal replicas"]
     assert min(left) > 0
     assert search.left() == 0
     assert result.open > 0
@@ -100,7 +100,7 @@ def test_only_a_time_limit_tells_when_a_search_ends(
 
 @pytest.mark.parametrize(
     "phase",
-    ["candidates", "first plans", "like replicas", "unlike replicas", "replay", "references, a alone, candidates"],
+    ["candidates", "first plans", "equal replicas", "unlike replicas", "replay", "references, a alone, candidates"],
 )
 def test_what_a_reporter_raises_gives_the_search_up(phase: str) -> None:
     """In every phase the error goes through all of it; no best plan so far is made of it, unlike of an interrupt."""

@@ -5,7 +5,7 @@ import pytest
 from planner.domain.progress import Standing
 from planner.report.progress import clock, progress_line
 
-SEARCH = Standing(phase="like replicas", left=lambda: 1323, best=26.649, bound=18.634, wanted=0.01)
+SEARCH = Standing(phase="equal replicas", left=lambda: 1323, best=26.649, bound=18.634, wanted=0.01)
 """Its gap is 1 - 18.634 / 26.649 = 30.1%."""
 
 
@@ -13,7 +13,7 @@ def test_progress_is_one_line() -> None:
     """Elapsed time, phase, what is left of it, the best plan and its gap; that the time left is not known is said."""
     assert (
         progress_line(SEARCH, 4.9)
-        == "0:04 (time left unknown) like replicas: 1,323 subproblems to go, best 26.6 s, gap 30.1% (wanted 1%)"
+        == "0:04 (time left unknown) equal replicas: 1,323 subproblems to go, best 26.6 s, gap 30.1% (wanted 1%)"
     )
 
 
@@ -33,12 +33,12 @@ def test_a_time_limit_tells_the_time_left() -> None:
         (Standing(phase="first plans", ends_in=9.5), "0:00 (limit in 0:09) first plans"),
         (Standing(phase="first plans", best=2.0), "0:00 first plans: best 2.00 s"),
         (
-            Standing(phase="like replicas", left=lambda: 0),
-            "0:00 (time left unknown) like replicas: 0 subproblems to go",
+            Standing(phase="equal replicas", left=lambda: 0),
+            "0:00 (time left unknown) equal replicas: 0 subproblems to go",
         ),
         (
-            Standing(phase="like replicas", left=lambda: 2, best=2.0, bound=2.1),
-            "0:00 (time left unknown) like replicas: 2 subproblems to go, best 2.00 s, gap 0.0% (wanted 0%)",
+            Standing(phase="equal replicas", left=lambda: 2, best=2.0, bound=2.1),
+            "0:00 (time left unknown) equal replicas: 2 subproblems to go, best 2.00 s, gap 0.0% (wanted 0%)",
         ),
     ],
 )
@@ -50,8 +50,8 @@ def test_what_is_not_known_is_left_out(standing: Standing, line: str) -> None:
 def test_a_narrow_line_keeps_the_gap() -> None:
     """On 79 columns words go first, and on fewer the end."""
     narrow = progress_line(SEARCH, 4.0, 79)
-    assert narrow == "0:04 (time left unknown) like replicas: 1,323 to go, gap 30.1%, best 26.6 s"
-    assert progress_line(SEARCH, 4.0, 40) == "0:04 (time left unknown) like replica..."
+    assert narrow == "0:04 (time left unknown) equal replicas: 1,323 to go, gap 30.1%, best 26.6 s"
+    assert progress_line(SEARCH, 4.0, 40) == "0:04 (time left unknown) equal replic..."
 
 
 def test_clocks() -> None:
