@@ -25,7 +25,7 @@ def progress_line(standing: Standing, elapsed: Seconds, width: int = WIDTH) -> s
         best = f"best {seconds(standing.best)}"
         share = max(0.0, 1 - standing.bound / standing.best)
         gap = f"gap {percent(share)} (wanted {100 * standing.wanted:g}%)" if standing.bound > 0 else ""
-    line = _joined(head, to_go, best, gap)
+    line = _joined(head, to_go, gap, best)
     if len(line) <= width:
         return line
     word = to_go.split(" ", 1)[0]

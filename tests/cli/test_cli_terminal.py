@@ -50,7 +50,7 @@ def test_progress_is_shown_phase_by_phase_and_taken_away(folder: Path) -> None:
     alone = [f"references, {name} alone, equal replicas" for name in ("h100-sxm-80gb", "a100-sxm-80gb")]
     assert [phase for phase in phases if phase in alone] == alone
     searched = [line for line in lines if " equal replicas: " in line]
-    figures = r"[\d,]+ subproblems? to go, best [\d.]+ m?s, gap [\d.]+% \(wanted 1%\)"
+    figures = r"[\d,]+ subproblems? to go, gap [\d.]+% \(wanted 1%\), best [\d.]+ m?s"
     assert re.fullmatch(rf"0:\d\d \(limit in 16:\d\d\) equal replicas: {figures}", searched[0])
     results = (folder / "out.txt").read_text(encoding="utf-8")
     assert results.startswith("cluster  ")

@@ -10,10 +10,10 @@ SEARCH = Standing(phase="equal replicas", left=lambda: 1323, best=26.649, bound=
 
 
 def test_progress_is_one_line() -> None:
-    """Elapsed time, phase, what is left of it, the best plan and its gap; that the time left is not known is said."""
+    """Elapsed time, phase, what is left of it, the gap and the best plan; that the time left is not known is said."""
     assert (
         progress_line(SEARCH, 4.9)
-        == "0:04 (time left unknown) equal replicas: 1,323 subproblems to go, best 26.6 s, gap 30.1% (wanted 1%)"
+        == "0:04 (time left unknown) equal replicas: 1,323 subproblems to go, gap 30.1% (wanted 1%), best 26.6 s"
     )
 
 
@@ -22,7 +22,7 @@ def test_a_time_limit_tells_the_time_left() -> None:
     limited = Standing(phase="unlike replicas", left=lambda: 1, best=2.0, bound=1.9, wanted=0.0, ends_in=56.2)
     assert (
         progress_line(limited, 61.0)
-        == "1:01 (limit in 0:56) unlike replicas: 1 subproblem to go, best 2.00 s, gap 5.0% (wanted 0%)"
+        == "1:01 (limit in 0:56) unlike replicas: 1 subproblem to go, gap 5.0% (wanted 0%), best 2.00 s"
     )
 
 
@@ -38,7 +38,7 @@ def test_a_time_limit_tells_the_time_left() -> None:
         ),
         (
             Standing(phase="equal replicas", left=lambda: 2, best=2.0, bound=2.1),
-            "0:00 (time left unknown) equal replicas: 2 subproblems to go, best 2.00 s, gap 0.0% (wanted 0%)",
+            "0:00 (time left unknown) equal replicas: 2 subproblems to go, gap 0.0% (wanted 0%), best 2.00 s",
         ),
     ],
 )
