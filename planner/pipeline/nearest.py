@@ -49,7 +49,8 @@ def _variants(plan: Plan, framework: Framework, batch: int) -> Iterator[Plan]:
     can = framework.can
     kind = replace(plan, other_pipelines=(), short_replicas=0)
     zeros = (plan.zero_stage, *(can.zero_stages_pipeline if plan.num_stages > 1 else can.zero_stages))
-    alike = [name for name in can.schedules if schedule(name).virtual_stages == schedule(name).directions == 1]
+    names = [name for name in can.schedules if name != SEARCHED]
+    alike = [name for name in names if schedule(name).virtual_stages == schedule(name).directions == 1]
     schedules = (plan.schedule, *alike) if plan.virtual_stages == 1 else (plan.schedule,)
     replicas = [number for number in range(1, kind.num_replicas + 1) if batch % (number * kind.micro_batch) == 0]
     for stages, zero, name, number in product(_stages(kind), zeros, schedules, replicas[::-1][:4]):

@@ -17,6 +17,7 @@ from planner.domain.progress import Reporter
 from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, choose, lost_because
+from planner.pipeline.order import asks_for_order, for_stages, with_order
 from planner.pipeline.references import find_references
 from planner.pipeline.repairs import explain_infeasible
 from planner.simulate import predict
@@ -48,6 +49,9 @@ def make_plan(
         KeyboardInterrupt: interrupted before a plan was found.
 
     """
+    if asks_for_order(job):
+        stages = make_plan(cluster, model, for_stages(job), references=references, reporter=reporter)
+        return with_order(stages, cluster, model, job, reporter)
     framework = framework_on(cluster, job.framework)
     target = find_framework(job.target) if job.target else None
     if measured_otherwise := other_profiles(cluster.groups, model, job):
