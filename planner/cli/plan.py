@@ -19,6 +19,7 @@ from planner.cli.options import (
     JobFile,
     Optimizer,
     Precision,
+    ScheduleName,
     SequenceLength,
     Target,
     TimeLimit,
@@ -67,6 +68,7 @@ def plan(
     gap: Gap = None,
     time_limit: TimeLimit = None,
     total_tokens: TotalTokens = None,
+    schedule: ScheduleName = None,
     constraint: Constraints = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Compute what puts the plan in context.")
@@ -92,6 +94,7 @@ def plan(
         time_limit=time_limit,
         total_tokens=total_tokens,
         constraints=constraint,
+        schedule=schedule,
     )
     old: PlanFile | None = None
     if like is not None:

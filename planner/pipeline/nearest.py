@@ -9,7 +9,7 @@ from itertools import product
 from planner.checks import refusals
 from planner.costs.split import equal_split
 from planner.domain.framework import Framework
-from planner.domain.plan import Plan, Stage, Strategy
+from planner.domain.plan import SEARCHED, Plan, Stage, Strategy
 from planner.errors import SpecError
 from planner.pipeline.judging import predict_plan
 from planner.report.figures import seconds

@@ -31,8 +31,9 @@ from planner.units import NANOSECOND
 
 MOST_PASSES = 1000
 """F, I and W of all stages of a pipeline up to which an order is looked for."""
-EFFORT = {1: 30.0, 2: 4.0}
-"""Chunks of a stage -> what the solver spends on an order, in its deterministic measure."""
+EFFORT, CHUNKS_EFFORT = 30.0, 3.0
+"""What the solver spends on an order, in its deterministic measure: of one chunk a stage, and of several, where what is
+held makes its propagation slow."""
 CLOSE = 1e-4
 """[-] gap below which an order is as good as the best."""
 EXACT = 1e-6
@@ -69,7 +70,7 @@ def for_stages(job: Job) -> Job:
 
 
 def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter: Reporter | None = None) -> Outcome:
-    """Return the `base` plan with the best order of its passes, in one chunk a stage or two, whatever is fastest.
+    """Return the `base` plan with the best order of its passes, in one chunk a stage, two, or its own number.
 
     Raises:
         SpecError: there are too many passes.
@@ -80,7 +81,7 @@ def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter
     framework = framework_on(cluster, job.framework)
     trials = list(_trials(base.plan, cluster, model, job, framework))
     if not trials:
-        raise NoFeasiblePlan(f"{PLACE} has one chunk or two a stage, and the constraints on vpp allow neither", {})
+        raise NoFeasiblePlan(f"{PLACE} has one chunk a stage, two, or those of the best named schedule; none finds room", {})
     _refuse_large(trials[0].plan)
     found, stopped = _found(trials, job, base, reporter or Reporter())
     best = min(found, key=lambda one: one.seconds)
@@ -130,7 +131,7 @@ class _Found:
 
 def _trials(base: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework) -> Iterator[_Trial]:
     """Yield the placements whose weights, and one micro-batch at least, find room."""
-    for chunks, placement in ((1, loop), (2, loop), (2, vee)):
+    for chunks, placement in dict.fromkeys(((1, loop), (2, loop), (2, vee), (base.virtual_stages, loop))):
         if not allows(job.constraints, "vpp", chunks) or min(s.num_layers for s in base.stages) < chunks:
             continue
         known = tuple(_named(base.num_stages, base.num_microbatches, chunks, placement))
@@ -162,12 +163,8 @@ def _named(num_stages: int, number: int, chunks: int, placement: Callable[[int, 
 def _in_chunks(base: Plan, chunks: int, placement: Callable[[int, int], int]) -> tuple[Stage, ...]:
     """Return the stages with their layers in so many chunks, as evenly as they go."""
     count = base.num_stages
-    sizes = [base.stages[placement(s, count)].num_layers for s in range(count)]
-    cut = [
-        size // chunks + (number < size % chunks)
-        for number in range(chunks)
-        for size in (sizes if number == 0 else [base.stages[placement(number * count + s, count)].num_layers for s in range(count)])
-    ]
+    sizes = [base.stages[placement(number, count)].num_layers for number in range(chunks * count)]
+    cut = [sizes[number] // chunks + (number // count < sizes[number] % chunks) for number in range(chunks * count)]
     ends = list(accumulate(cut))
     runs: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     for number, (end, size) in enumerate(zip(ends, cut, strict=True)):
@@ -242,7 +239,7 @@ def _found(trials: list[_Trial], job: Job, base: Outcome, reporter: Reporter) ->
         if stopped or trial.shop.num_passes > MOST_PASSES or least >= best * (1 - CLOSE):
             found.append(_Found(plan=trial.plan, seconds=float("inf"), bound=least))
             continue
-        effort = EFFORT[trial.plan.virtual_stages]
+        effort = EFFORT if trial.plan.virtual_stages == 1 else CHUNKS_EFFORT
         try:
             ordered = find_order(trial.shop, trial.known, CLOSE, effort=effort, time_limit=left)
         except KeyboardInterrupt:

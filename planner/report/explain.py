@@ -77,7 +77,7 @@ def explain_text(
         *(rank_lines(placed, width) if placed else []),
         *labelled("step", speed(prediction), width),
         *confidence_lines(prediction, width),
-        *(labelled("proof", proof(certificate), width) if certificate else []),
+        *(labelled("proof", proof(certificate, of=plan), width) if certificate else []),
         "",
         "what binds",
         *(line for text in binding(plan, prediction) for line in bullet(text, width)),
