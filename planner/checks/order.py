@@ -140,6 +140,6 @@ ORDER = Check(
     code="PL111",
     name="order",
     summary="an order of passes that a plan has of its own runs each pass once, on its rank, and ends",
-    why="Ranks that wait for one another hang until the communicator gives up, and a pass that is missing trains nothing.",
+    why="Ranks that wait for one another hang until the communicator gives up; a pass that is missing trains nothing.",
     check=_check,
 )

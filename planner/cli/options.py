@@ -61,7 +61,11 @@ Constraints = Annotated[
 
 ScheduleName = Annotated[
     str | None,
-    typer.Option("--schedule", metavar="NAME", help='Only this schedule, or search for an order of its own; as -c "schedule = NAME".'),
+    typer.Option(
+        "--schedule",
+        metavar="NAME",
+        help='Only this schedule, or search for an order of its own; as -c "schedule = NAME".',
+    ),
 ]
 
 

@@ -59,6 +59,7 @@ def _variants(plan: Plan, framework: Framework, batch: int) -> Iterator[Plan]:
             stages=stages,
             zero_stage=zero,
             schedule=name,
+            order=kind.order if name == SEARCHED and number == kind.num_replicas else (),
             num_replicas=number,
             num_microbatches=batch // (number * kind.micro_batch),
         )

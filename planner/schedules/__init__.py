@@ -14,6 +14,7 @@ from planner.schedules.base import (
     most_held,
     operations,
     peak_in_flight,
+    vee,
 )
 from planner.schedules.bitpipe import BITPIPE
 from planner.schedules.breadth_first import BREADTH_FIRST
@@ -95,4 +96,5 @@ __all__ = [
     "rows",
     "schedule",
     "schedule_of",
+    "vee",
 ]

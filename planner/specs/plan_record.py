@@ -19,8 +19,8 @@ def _passes(value: object) -> object:
         for cell in value.split(","):
             if not CELL.fullmatch(cell):
                 raise ValueError(
-                    f"has {cell[:20]!r}, which is no pass; write passes as 0F3 (F, B, I or W of micro-batch 3 on virtual"
-                    " stage 0), with commas between"
+                    f"has {cell[:20]!r}, which is no pass; write passes as 0F3 (F, B, I or W of micro-batch 3 on"
+                    " virtual stage 0), with commas between"
                 )
     return value
 

@@ -8,9 +8,9 @@ from planner.program.order.shop import Shop
 def least_step(shop: Shop) -> int:
     """Return [ns] below which no step lies, whatever the order.
 
-    With head_r the time until a micro-batch can be at rank r, back_s that from the end of I on stage s to the end of the
-    step (through the stages before it, the last one's W and its exchange), and trip_s that from the beginning of F to
-    the end of W on stage s, through all stages behind it, the largest over the ranks r of
+    With head_r the time until a micro-batch can be at rank r, back_s that from the end of I on stage s to the end of
+    the step (through the stages before it, the W and the exchange of the last one), and trip_s that from the beginning
+    of F to the end of W on stage s, through all stages behind it, the largest over the ranks r of
 
         head_r + M sum_{s on r} (F_s + I_s + W_s) + sync_r
         head_r + M sum_{s on r} (F_s + I_s) + back of r's first stage
@@ -26,8 +26,11 @@ def least_step(shop: Shop) -> int:
         work = count * sum(sum(shop.times[stage]) for stage in own)
         chains = count * sum(sum(shop.times[stage][:2]) for stage in own)
         area = count * sum(shop.sizes[stage] * trips[stage] for stage in own)
-        held = -(-area // shop.room[rank]) if shop.room[rank] else 0
-        bound = max(bound, head + max(work, held) + sync, head + chains + min(backs[stage] for stage in own))
+        bound = max(
+            bound,
+            head + max(work, -(-area // shop.room[rank])) + sync,
+            head + chains + min(backs[stage] for stage in own),
+        )
     return bound
 
 
@@ -53,9 +56,8 @@ def _trips(shop: Shop) -> list[int]:
 def _backs(shop: Shop) -> list[int]:
     """Return [ns] from the end of a stage's last I to the end of the step."""
     backs: list[int] = []
-    for stage, (_, inputs, weights) in enumerate(shop.times):
+    for stage, (_, _, weights) in enumerate(shop.times):
         own = weights + shop.sync[shop.ranks[stage]]
         before = backs[-1] + shop.times[stage - 1][1] + shop.hop(stage, stage - 1) if stage else 0
-        assert inputs >= 0
         backs.append(max(own, before))
     return backs

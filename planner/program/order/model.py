@@ -22,6 +22,7 @@ class OrderModel:
     shop: Shop
     starts: Mapping[Pass, Linear]
     step: Linear
+    horizon: int
 
     def end(self, one: Pass) -> Linear:
         """Return the end of a pass."""
@@ -29,11 +30,11 @@ class OrderModel:
 
 
 def build(shop: Shop, horizon: int) -> OrderModel:
-    """Return the program: min T under all constraints, every step up to `horizon` [ns] being possible."""
+    """Return the program: min T under all constraints, where a step up to `horizon` [ns] is known to be possible."""
     model = cp_model.CpModel()
     starts = {one: model.new_int_var(0, horizon, str(one)) for one in shop.passes()}
-    step = model.new_int_var(min(least_step(shop), horizon + 1), max(least_step(shop), horizon), "step")
-    made = OrderModel(model=model, shop=shop, starts=starts, step=step)
+    step = model.new_int_var(least_step(shop), horizon, "step")
+    made = OrderModel(model=model, shop=shop, starts=starts, step=step, horizon=horizon)
     for constraint in (_one_at_a_time, _in_order, _inputs_arrive, _room, _step_ends):
         constraint(made)
     model.minimize(step)
@@ -91,7 +92,7 @@ def _arrivals(made: OrderModel) -> dict[Pass, Linear]:
             continue
         transfers = []
         for one in sent:
-            begun = made.model.new_int_var(0, 2**40, "")
+            begun = made.model.new_int_var(0, made.horizon, "")
             made.model.add(begun >= made.end(one))
             transfers.append(made.model.new_fixed_size_interval_var(begun, hop, ""))
             found[one] = begun + hop
@@ -117,14 +118,11 @@ def _room(made: OrderModel) -> None:
             most = room // shop.sizes[own[0]]
             for one in held[most:]:
                 freed = one._replace(kind=WEIGHT, microbatch=one.microbatch - most)
-                if most:
-                    made.model.add(made.starts[one] >= made.end(freed))
-            if not most:
-                made.model.add(made.step < 0)
+                made.model.add(made.starts[one] >= made.end(freed))
             continue
         intervals = []
         for one in held:
-            length = made.model.new_int_var(0, 2**40, "")
+            length = made.model.new_int_var(0, made.horizon, "")
             intervals.append(
                 made.model.new_interval_var(made.starts[one], length, made.end(one._replace(kind=WEIGHT)), "")
             )

@@ -1,7 +1,5 @@
 """A pipeline as a job shop: ranks are machines, passes are jobs, and activations take room."""
 
-# ruff: noqa: FURB136 (a call of max costs more than the pass that it would time)
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,6 +33,12 @@ class Shop:
     def num_ranks(self) -> int:
         """P."""
         return len(self.sync)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether every rank has room for one micro-batch, on all of its virtual stages at once."""
+        needed = [sum(self.sizes[stage] for stage in self.hosted(rank)) for rank in range(self.num_ranks)]
+        return all(size <= room for size, room in zip(needed, self.room, strict=True))
 
     @property
     def num_passes(self) -> int:
@@ -99,33 +103,44 @@ def timed(shop: Shop, orders: Orders) -> dict[Pass, int]:
     waiting = [list(reversed(passes)) for passes in split(orders)]
     free = [0] * shop.num_ranks
     links = dict.fromkeys(shop.hops, 0)
-    last = len(shop.ranks) - 1
-    arrived: dict[tuple[str, int, int], int] = {(FORWARD, 0, one): 0 for one in range(shop.num_microbatches)}
+    arrived = {(FORWARD, 0, number): 0 for number in range(shop.num_microbatches)}
     starts: dict[tuple[str, int], list[int]] = {}
-    ready = True
-    while ready:
-        ready = False
+    moved = True
+    while moved:
+        moved = False
         for rank, passes in enumerate(waiting):
-            while passes and (passes[-1].kind == WEIGHT or (passes[-1].kind, passes[-1].stage, passes[-1].microbatch) in arrived):
-                ready = True
-                kind, microbatch, stage, *_ = passes.pop()
-                begun = max(free[rank], arrived.get((kind, stage, microbatch), 0))
-                starts.setdefault((kind, stage), []).append(begun)
-                free[rank] = end = begun + shop.time(kind, stage)
-                following = stage + (1 if kind == FORWARD else -1)
-                if kind == FORWARD and stage == last:
-                    arrived[INPUT, stage, microbatch] = end
-                elif kind != WEIGHT and following >= 0:
-                    there = shop.ranks[following]
-                    if there != rank:
-                        end = links[rank, there] = max(end, links[rank, there]) + shop.hop(stage, following)
-                    arrived[kind, following, microbatch] = end
+            while passes and (passes[-1].kind == WEIGHT or _needed(passes[-1]) in arrived):
+                moved = True
+                one = passes.pop()
+                begun = max(free[rank], arrived.get(_needed(one), 0))
+                starts.setdefault((one.kind, one.stage), []).append(begun)
+                free[rank] = begun + shop.time(one.kind, one.stage)
+                _hand_on(shop, one, free[rank], links, arrived)
     assert not any(waiting), "the passes wait for one another"
     return {
         Pass(kind, microbatch, stage): begun
         for (kind, stage), times in starts.items()
         for microbatch, begun in enumerate(times)
     }
+
+
+def _needed(one: Pass) -> tuple[str, int, int]:
+    return one.kind, one.stage, one.microbatch
+
+
+def _hand_on(
+    shop: Shop, one: Pass, end: int, links: dict[tuple[int, int], int], arrived: dict[tuple[str, int, int], int]
+) -> None:
+    """Let the result of a pass that ends at `end` [ns] arrive where it is needed."""
+    kind, microbatch, stage, *_ = one
+    following = stage + (1 if kind == FORWARD else -1)
+    if kind == FORWARD and following == len(shop.ranks):
+        arrived[INPUT, stage, microbatch] = end
+    elif kind != WEIGHT and following >= 0:
+        link = shop.ranks[stage], shop.ranks[following]
+        if link[0] != link[1]:
+            end = links[link] = max(end, links[link]) + shop.hops[link]
+        arrived[kind, following, microbatch] = end
 
 
 def step_of(shop: Shop, starts: Mapping[Pass, int]) -> int:

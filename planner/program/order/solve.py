@@ -26,20 +26,23 @@ class Ordered:
     """Whether it is proved that no order finds room."""
 
 
-def find_order(
-    shop: Shop, known: Sequence[Orders], gap: float, *, effort: float, time_limit: float = 0.0
-) -> Ordered:
+def find_order(shop: Shop, known: Sequence[Orders], gap: float, *, effort: float, time_limit: float = 0.0) -> Ordered:
     """Return the best order of `shop`, within `gap` of the bound or after `effort` in the solver's measure.
 
     The best of the `known` orders that find room is what the search begins with, so that the result is never slower. A
     `time_limit` [s] gives up that the same input gives the same answer on any machine.
     """
-    begun = [(step_of(shop, starts), starts, orders) for orders, starts in ((one, timed(shop, one)) for one in known if fits(shop, one))]
+    if not shop.is_possible:
+        return Ordered(orders=None, bound=0, impossible=True)
+    begun = [
+        (step_of(shop, starts), starts, orders)
+        for orders, starts in ((one, timed(shop, one)) for one in known if fits(shop, one))
+    ]
     best = min(begun, key=lambda one: one[0], default=None)
     least = least_step(shop)
     if best is not None and best[0] <= least * (1 + gap):
         return Ordered(orders=split(best[2]), bound=least)
-    horizon = best[0] if best else sum(sum(times) for times in shop.times) * shop.num_microbatches * 2
+    horizon = best[0] if best else _one_by_one(shop)
     made = build(shop, horizon)
     if best is not None:
         for one, start in made.starts.items():
@@ -47,13 +50,21 @@ def find_order(
         made.model.add_hint(made.step, best[0])
     solver = new_solver(effort, gap=gap, time_limit=time_limit)
     status = solver.solve(made.model)
-    if status == cp_model.INFEASIBLE:
-        return Ordered(orders=None, bound=horizon, impossible=True)
+    assert status not in {cp_model.MODEL_INVALID, cp_model.INFEASIBLE}, made.model.validate()
     bound = max(least, int(solver.best_objective_bound))
     if status == cp_model.UNKNOWN:
         return Ordered(orders=split(best[2]) if best else None, bound=bound)
-    assert status != cp_model.MODEL_INVALID, made.model.validate()
-    return Ordered(orders=_orders(made, solver), bound=bound)
+    orders = _orders(made, solver)
+    if best is not None and step_of(shop, timed(shop, orders)) > best[0]:
+        orders = split(best[2])  # links that are slower than passes are freer in the program than they are
+    return Ordered(orders=orders, bound=bound)
+
+
+def _one_by_one(shop: Shop) -> int:
+    """Return [ns] of the step in which each micro-batch begins when the last one has ended."""
+    last = len(shop.ranks) - 1
+    hops = sum(shop.hop(stage, stage + 1) + shop.hop(stage + 1, stage) for stage in range(last))
+    return (sum(map(sum, shop.times)) + hops) * shop.num_microbatches + max(shop.sync)
 
 
 def _orders(made: OrderModel, solver: cp_model.CpSolver) -> Orders:
