@@ -70,9 +70,7 @@ def replayed(what: Shop, orders: Orders, chunks: int, placement: Placement) -> f
         virtual_stages=chunks,
         placement=placement,
     )
-    times = {
-        (0, stage): StageTimes(forward=f, backward=i + w, weight=w) for stage, (f, i, w) in enumerate(what.times)
-    }
+    times = {(0, stage): StageTimes(forward=f, backward=i + w, weight=w) for stage, (f, i, w) in enumerate(what.times)}
     return replay_orders(given, times, what.hops, what.sync, what.num_microbatches).step_time
 
 
