@@ -71,7 +71,8 @@ def schedule(name: str, virtual_stages: int = 0, group: int = 0) -> Schedule:
 def schedule_of(plan: Plan) -> Schedule:
     """Return the schedule of a plan, with the plan's chunks and groups, or its own order of passes."""
     if plan.schedule == SEARCHED:
-        return found_schedule(plan.order, plan.virtual_stages)
+        placement = found_placement(plan.order, plan.virtual_stages)
+        return found_schedule(read_rows(plan.order), plan.virtual_stages, placement)
     return schedule(plan.schedule, plan.virtual_stages, plan.microbatch_group)
 
 

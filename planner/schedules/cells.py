@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from functools import lru_cache
 
 from planner.schedules.base import Orders, Pass, Schedule
 
@@ -33,7 +33,8 @@ def rows(orders: Orders) -> tuple[str, ...]:
     return tuple(",".join(cell(one) for one in passes) for passes in orders)
 
 
-def read_rows(written: Iterable[str]) -> Orders:
+@lru_cache(maxsize=8)
+def read_rows(written: tuple[str, ...]) -> Orders:
     """Return the passes that `rows` wrote, all of one direction and none of them paired.
 
     Raises:

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from planner.domain.plan import SEARCHED
 from planner.schedules.base import Orders, Schedule, counted, letters, loop, vee
-from planner.schedules.cells import read_rows
 
 
 def found_placement(order: tuple[str, ...], virtual_stages: int) -> Callable[[int, int], int]:
@@ -17,14 +16,8 @@ def found_placement(order: tuple[str, ...], virtual_stages: int) -> Callable[[in
 
 
 @lru_cache(maxsize=8)
-def found_schedule(order: tuple[str, ...], virtual_stages: int) -> Schedule:
-    """Return the schedule whose ranks run the passes of `order`, a row each, whatever it is asked to run.
-
-    Raises:
-        ValueError: something in a row is no pass.
-
-    """
-    orders = read_rows(order)
+def found_schedule(orders: Orders, virtual_stages: int, placement: Callable[[int, int], int]) -> Schedule:
+    """Return the schedule whose ranks run `orders`, whatever number of stages and micro-batches it is asked for."""
 
     def given(_num_stages: int, _num_microbatches: int) -> Orders:
         return orders
@@ -38,5 +31,5 @@ def found_schedule(order: tuple[str, ...], virtual_stages: int) -> Schedule:
         changes_semantics=False,
         searched=False,
         virtual_stages=virtual_stages,
-        placement=found_placement(order, virtual_stages),
+        placement=placement,
     )

@@ -118,9 +118,7 @@ def test_passes_of_schedules_that_it_does_not_have_are_read(torch: Ask, name: st
 
 
 @pytest.mark.parametrize(("chunks", "placement"), [(1, loop), (2, loop), (2, vee)], ids=["one", "loop", "vee"])
-def test_orders_that_are_found_are_read_and_end(
-    torch: Ask, chunks: int, placement: Callable[[int, int], int]
-) -> None:
+def test_orders_that_are_found_are_read_and_end(torch: Ask, chunks: int, placement: Callable[[int, int], int]) -> None:
     """As torchtitan reads a file of passes: backward passes whole or in two parts, with their sends and receives."""
     draw = random.Random(chunks)
     reader = "ZBVZeroBubble" if placement is vee else "Interleaved1F1B"
