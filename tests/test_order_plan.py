@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import builders
+from planner.costs import plan_cost
 from planner.domain.job import Job
 from planner.domain.plan import SEARCHED
 from planner.domain.prediction import Outcome
@@ -21,7 +22,6 @@ from planner.pipeline.written import parts
 from planner.report.plan import proof
 from planner.schedules import INPUT, SCHEDULES, rows, schedule_of
 from planner.simulate import timeline
-from planner.costs import plan_cost
 from planner.specs.calibration import framework_on
 from planner.specs.constraints import parse_constraint
 from planner.specs.plan import PlanFile, plan_record, read_plan

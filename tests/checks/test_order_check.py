@@ -61,8 +61,8 @@ def test_ranks_that_wait_for_one_another_are_named(sound: Context) -> None:
     order = ("0F0,0B0,0F1,0B1,0F2,0B2", "1F0,1F1,1B0,1B1,1F2,1B2")
     (problem,) = found(sound, order)
     assert problem == (
-        "order: never ends: stage 0 waits for the input of 0B0; stage 1 waits for the input of 1F1; let each of them come"
-        " later in its row"
+        "order: never ends: stage 0 waits for the input of 0B0; stage 1 waits for the input of 1F1; let each of them"
+        " come later in its row"
     )
 
 
