@@ -27,9 +27,8 @@ from planner.units import NANOSECOND
 
 MOST_PASSES = 1000
 """F, I and W of all stages of a pipeline up to which an order is looked for."""
-EFFORT, CHUNKS_EFFORT = 30.0, 3.0
-"""What the solver spends on an order, in its deterministic measure: of one chunk a stage, and of several, where what is
-held makes its propagation slow."""
+EFFORT = 30.0
+"""What the solver spends on the order of a placement, in its deterministic measure."""
 CLOSE = 1e-4
 """[-] gap below which an order is as good as the best."""
 EXACT = 1e-6
@@ -147,9 +146,8 @@ def _found(trials: list[Trial], job: Job, base: Outcome, reporter: Reporter) -> 
         if stopped or trial.shop.num_passes > MOST_PASSES or least >= best * (1 - CLOSE):
             found.append(_Found(plan=trial.plan, seconds=float("inf"), bound=least))
             continue
-        effort = EFFORT if trial.plan.virtual_stages == 1 else CHUNKS_EFFORT
         try:
-            ordered = find_order(trial.shop, trial.known, CLOSE, effort=effort, time_limit=left)
+            ordered = find_order(trial.shop, trial.known, CLOSE, effort=EFFORT, time_limit=left)
         except KeyboardInterrupt:
             if not found:
                 raise

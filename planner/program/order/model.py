@@ -9,6 +9,7 @@ from itertools import pairwise
 from ortools.sat.python import cp_model
 
 from planner.program.order.bound import least_step
+from planner.program.order.room import keep_to_room
 from planner.program.order.shop import Shop
 from planner.program.solver import Linear
 from planner.schedules import FORWARD, INPUT, WEIGHT, Pass
@@ -104,29 +105,19 @@ def _arrivals(made: OrderModel) -> dict[Pass, Linear]:
 
 
 def _room(made: OrderModel) -> None:
-    """Let no rank hold more than it has room for: sum of n_s from the beginning of F to the end of W.
+    """Let no rank hold more than it has room for, by literals that say which of two passes comes first."""
+    literals: dict[tuple[Pass, Pass], Linear] = {}
 
-    With one chunk, of which k find room, that is start(F, m + k) >= end(W, m).
-    """
-    shop = made.shop
-    for rank, room in enumerate(shop.room):
-        own = shop.hosted(rank)
-        if sum(shop.sizes[stage] for stage in own) * shop.num_microbatches <= room:
-            continue
-        held = [one for one in made.starts if one.kind == FORWARD and one.stage in own]
-        if len(own) == 1:
-            most = room // shop.sizes[own[0]]
-            for one in held[most:]:
-                freed = one._replace(kind=WEIGHT, microbatch=one.microbatch - most)
-                made.model.add(made.starts[one] >= made.end(freed))
-            continue
-        intervals = []
-        for one in held:
-            length = made.model.new_int_var(0, made.horizon, "")
-            intervals.append(
-                made.model.new_interval_var(made.starts[one], length, made.end(one._replace(kind=WEIGHT)), "")
-            )
-        made.model.add_cumulative(intervals, [shop.sizes[one.stage] for one in held], room)
+    def before(one: Pass, other: Pass) -> Linear:
+        if (other, one) in literals:
+            return ~literals[other, one]
+        if (one, other) not in literals:
+            literal = literals[one, other] = made.model.new_bool_var("")
+            made.model.add(made.starts[other] >= made.end(one)).only_enforce_if(literal)
+            made.model.add(made.starts[one] >= made.end(other)).only_enforce_if(~literal)
+        return literals[one, other]
+
+    keep_to_room(made.model, made.shop, before)
 
 
 def _step_ends(made: OrderModel) -> None:
