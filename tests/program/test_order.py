@@ -13,6 +13,7 @@ from itertools import permutations, product
 import pytest
 
 from planner.program.order import Shop, find_order, fits, least_step
+from planner.program.order import room as rooms
 from planner.program.order.shop import step_of, timed
 from planner.schedules import SCHEDULES, Orders, Pass, Schedule, loop, most_held, schedule, vee
 from planner.schedules.base import counted, letters
@@ -182,6 +183,24 @@ def test_no_named_order_that_finds_room_is_faster(seed: int) -> None:
         slower = replayed(what, orders, chunks, placement)
         assert found.bound <= slower or not fits(what, orders)
         assert takes <= slower or not fits(what, orders)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_room_is_told_in_two_ways_that_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In clauses for two chunks, and by sums for more: both prove the same step."""
+    draw = random.Random(seed)
+    placement = (loop, vee)[seed % 2]
+    times = [(draw.randint(50, 150), draw.randint(50, 190), draw.randint(1, 150)) for _ in range(4)]
+    what = shop((2, 3), times, [draw.randint(2, 4), draw.randint(2, 4)], chunks=2, placement=placement, hops=[9, 9])
+    proved = []
+    for most in (rooms.MOST_IN_CLAUSES, 0):
+        monkeypatch.setattr(rooms, "MOST_IN_CLAUSES", most)
+        found = find_order(what, (), 0.0, effort=EFFORT)
+        assert found.orders is not None
+        assert fits(what, found.orders)
+        assert step_of(what, timed(what, found.orders)) == found.bound
+        proved.append(found.bound)
+    assert proved[0] == proved[1]
 
 
 def test_slow_links_are_no_reason_to_be_slower_than_a_named_order() -> None:
