@@ -9,7 +9,7 @@ from planner.checks import Context, other_profiles, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
-from planner.domain.job import Job
+from planner.domain.job import EQUAL, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
@@ -156,7 +156,7 @@ def _nothing(space: Space, result: Result) -> str:
             f"no schedule{runs} satisfies {constraints}: schedules with chunks (interleaved) are searched with numbers"
             f" of them that divide the {space.model.num_layers} layers; planner predict --layout takes others"
         )
-    asked = {constraint.subject for constraint in space.job.constraints} & {"replicas", "split"}
+    asked = any(c.subject == "split" or not c.admits_replicas(EQUAL) for c in space.job.constraints)
     if asked and not result.subproblems:
         frameworks = f"; {space.target.name} runs neither" if space.target else ""
         return (
