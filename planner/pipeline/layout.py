@@ -149,8 +149,8 @@ def _unknown(name: str) -> str:
     """Return what is wrong with a schedule that no layout can have."""
     if name == SEARCHED:
         return (
-            f"schedule={name} has an order of its own, which a layout cannot say; `planner plan CLUSTER MODEL --schedule"
-            f" {name} -o plan.yaml` finds one, and `planner predict --plan plan.yaml` reads it"
+            f"schedule={name} has an order of its own, which a layout cannot say; `planner plan CLUSTER MODEL"
+            f" --schedule {name} -o plan.yaml` finds one, and `planner predict --plan plan.yaml` reads it"
         )
     known = ", ".join(listed.name for listed in SCHEDULES)
     return f"schedule={name} is not known; use one of {known}"
