@@ -8,7 +8,13 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.errors import SpecError
 from planner.pipeline import plan_from_layout, predict_plan
+from planner.report.explain import explain_text
+from planner.report.judged import summary
+from planner.report.prediction import prediction_text
+from planner.report.schedules import schedule_record
 from planner.report.stages import stage_table
+from planner.report.staleness import by_stage, stale_lines
+from planner.report.to_json import prediction_record
 from planner.schedules import SCHEDULES, schedule_of
 from planner.specs.cluster import read_cluster
 from planner.specs.constraints import parse_constraint
@@ -16,6 +22,7 @@ from planner.specs.decision import decision, decision_record
 from planner.specs.job import read_job
 from planner.specs.layout import parse_layout
 from planner.specs.model import read_model
+from planner.specs.plan import unwritten
 from planner.specs.plan_record import DecisionRecord
 
 CLUSTER = read_cluster("2x8:h100-sxm-80gb")
@@ -124,3 +131,97 @@ def test_stale_gradients_are_told() -> None:
     assert stale.confidence is not None
     assert "pipedream-2bw trains otherwise: gradients are of weights 1 step old" in stale.confidence.low
     assert plan.schedule == "pipedream-2bw"
+
+
+@pytest.mark.parametrize(
+    ("name", "doubt", "lines"),
+    [
+        (
+            "pipedream-2bw",
+            "gradients are of weights 1 step old",
+            ["updated while micro-batches are in flight", "gradients in updates: 1 on every stage", "2 on every stage"],
+        ),
+        (
+            "pipedream",
+            "gradients are of weights up to 3 micro-batches old",
+            [
+                "updated after every micro-batch, 32 times a step",
+                "gradients in updates: 3 (stage 0), 2 (stage 1), 1 (stage 2), 0 (stage 3)",
+                "versions of the weights: 4 (stage 0), 3 (stage 1), 2 (stage 2), 1 (stage 3)",
+            ],
+        ),
+        (
+            "spectrain",
+            "gradients are of weights predicted up to 3 micro-batches ahead",
+            ["forward 3 (stage 0), 2 (stages 1-2), 1 (stage 3); backward 0 (stages 0-1), 1 (stages 2-3)"],
+        ),
+        (
+            "xpipe",
+            "gradients are of weights predicted 1 step ahead",
+            [
+                "gradients in updates: 1 (stages 0-2), 0 (stage 3)",
+                "forward 1 on every stage; backward 1 on every stage",
+            ],
+        ),
+    ],
+)
+def test_what_is_trained_on_is_told(name: str, doubt: str, lines: list[str]) -> None:
+    """In the reports of a layout, a plan and an explanation, and among the reasons to doubt."""
+    plan, prediction = made(named(name))
+    assert prediction.confidence is not None
+    assert f"{name} trains otherwise: {doubt}" in prediction.confidence.low
+    job, _ = read_job(None, {}, MODEL, CLUSTER)
+    file = unwritten(plan, CLUSTER, MODEL, job, "layout")
+    for text in (
+        prediction_text(plan, prediction, (), CLUSTER, MODEL, job),
+        explain_text(plan, prediction, CLUSTER, MODEL, job),
+        "\n".join(stale_lines(plan)),
+        " stale ".join(summary(file, prediction, None)),
+    ):
+        flat = " ".join(text.split())
+        assert f"stale {name} changes what is trained: weights are " in flat
+        assert all(line in flat for line in lines)
+    assert not stale_lines(made(named("1f1b"))[0])
+
+
+def test_many_stages_are_not_told_one_by_one() -> None:
+    """Of more runs than a few the first and the last."""
+    assert by_stage([7, 6, 5, 4, 3, 2, 1, 0]) == "7\u00a0(stage\u00a00) to 0\u00a0(stage\u00a07)"
+    assert by_stage([0]) == "0 on the\u00a0stage"
+
+
+def test_staleness_of_every_stage_is_in_the_record() -> None:
+    """With the versions and the predictions; of schedules that train as usual nothing is said."""
+    plan, prediction = made(named("spectrain"))
+    record = prediction_record(plan, prediction)
+    assert record["updates_per_step"] == 32
+    assert [stage["staleness"] for stage in record["stages"]] == [3, 2, 1, 0]
+    assert [stage["weight_versions"] for stage in record["stages"]] == [2, 2, 2, 2]
+    assert record["stages"][2]["predicted_ahead"] == {"forward": 2, "backward": 1}
+    assert record["time"]["weight_prediction"] > 0
+    stashed = prediction_record(*made(named("pipedream")))
+    assert [stage["weight_versions"] for stage in stashed["stages"]] == [4, 3, 2, 1]
+    assert "predicted_ahead" not in stashed["stages"][0]
+    assert "weight_prediction" not in stashed["time"]
+    once = prediction_record(*made(named("pipedream-2bw")))
+    assert once["updates_per_step"] == 1
+    plain = prediction_record(*made(named("1f1b")))
+    assert "updates_per_step" not in plain
+    assert not {"staleness", "weight_versions"} & set(plain["stages"][0])
+    assert stashed["stages"][0]["sync_time_s"] == pytest.approx(32 * once["stages"][0]["sync_time_s"])
+
+
+def test_a_single_stage_that_updates_each_micro_batch_is_told() -> None:
+    """No weights are stale, but a step is many."""
+    _, prediction = made("tp=2,pp=1,gbs=64,schedule=pipedream")
+    assert prediction.confidence is not None
+    assert "pipedream trains otherwise: weights change after every micro-batch" in prediction.confidence.low
+
+
+def test_a_listing_tells_what_all_ranks_share() -> None:
+    """2BW has two versions and is one step old everywhere; what depends on the rank is null."""
+    listed = {one.name: schedule_record(one) for one in SCHEDULES}
+    assert (listed["pipedream-2bw"]["weight_copies"], listed["pipedream-2bw"]["staleness"]) == (2, 1)
+    assert (listed["pipedream"]["weight_copies"], listed["pipedream"]["staleness"]) == (None, None)
+    assert (listed["xpipe"]["weight_copies"], listed["xpipe"]["staleness"]) == (2, None)
+    assert (listed["chimera"]["weight_copies"], listed["chimera"]["staleness"]) == (2, 0)

@@ -12,6 +12,7 @@ import pytest
 from pipelines import SPELLED, Pipeline, alike, drawn
 from planner.schedules import Orders, Pass, Schedule, schedule
 from planner.simulate import Replay, StageTimes, replay, replay_orders
+from planner.simulate.board import Board
 
 
 def by_passes(listed: Schedule, pipeline: Pipeline) -> Replay:
@@ -144,3 +145,24 @@ def test_steps_without_a_flush_run_into_one_another() -> None:
     assert observed.step_time == pytest.approx(26.0)
     assert observed.exposed_sync == pytest.approx((2.0, 2.0))
     assert observed.idle == pytest.approx((12.0, 0.0))
+
+
+def test_updates_after_each_micro_batch_are_work_of_the_rank() -> None:
+    """The same ranks, with updates of 1 and 2 s behind each backward pass: 4 x (3 + 1) and 4 x (6 + 2) s.
+
+    A result leaves before the update: of one micro-batch, rank 1 is back at 1 + 2 + 4 = 7 s, rank 0 at 9 s.
+    """
+    listed = schedule("pipedream")
+    times = {
+        (0, 0): StageTimes(forward=1.0, backward=2.0, weight=0.0),
+        (0, 1): StageTimes(forward=2.0, backward=4.0, weight=0.0),
+    }
+    free = {(0, 1): 0.0, (1, 0): 0.0}
+    observed = replay_orders(listed, times, free, [1.0, 2.0], 4)
+    assert observed.step_time == pytest.approx(32.0)
+    assert observed.busy == pytest.approx((16.0, 32.0))
+    assert observed.exposed_sync == pytest.approx((4.0, 8.0))
+    assert observed.idle == pytest.approx((16.0, 0.0))
+    board = Board(listed, times, free, 2, 1, [1.0, 2.0])
+    board.run(tuple(tuple(Pass(kind, 0, rank) for kind in "FB") for rank in range(2)))
+    assert board.free == pytest.approx([10.0, 9.0])

@@ -4,7 +4,7 @@ from planner.candidates.choices import Choice
 from planner.candidates.families import Family, Restriction
 from planner.candidates.prices import BASE_POLICIES, NEVER, Positions, Prices
 from planner.candidates.space import Slots, Space, find_space
-from planner.candidates.table import Table
+from planner.candidates.table import Table, held_counts
 
 __all__ = [
     "BASE_POLICIES",
@@ -18,4 +18,5 @@ __all__ = [
     "Space",
     "Table",
     "find_space",
+    "held_counts",
 ]

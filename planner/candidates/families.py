@@ -80,7 +80,7 @@ def find_families(
     ZeRO stages are those that the target can run, or else those of the framework whose costs are used: another's would
     be priced wrongly. A constraint on them lifts that. Where no two ranks share weights, ZeRO stages are all the same.
     """
-    schedules = list(find_schedules(job, target, num_layers))
+    schedules = list(find_schedules(job, framework, target, num_layers))
     shared_out = [
         (shares, tuple(split_patterns(choices, shares.micro_batch)))
         for shares in find_shares(choices, job, target, num_devices)
@@ -119,18 +119,19 @@ def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bo
 
     Unlike shares of the batch are tried with one chunk a stage.
     """
-    if uneven and schedule.virtual_stages > 1:
+    if uneven and schedule.parts > 1:
         return True
-    return (alone and schedule != first) or (not pipelined and bool(schedule.blocker(1, 1)))
+    return (alone and schedule != first) or (not pipelined and (schedule.parts > 1 or bool(schedule.blocker(1, 1))))
 
 
-def find_schedules(job: Job, target: Framework | None, num_layers: int) -> Iterator[Schedule]:
+def find_schedules(job: Job, framework: Framework, target: Framework | None, num_layers: int) -> Iterator[Schedule]:
     """Yield the schedules that may be used, each with every number of chunks that may be tried."""
     for listed in SCHEDULES:
-        if not _schedule_allowed(listed, job, target):
+        if not _schedule_allowed(listed, job, framework, target):
             continue
         if listed.with_chunks is None:
-            yield from [listed] if allows(job.constraints, "vpp", 1) else []
+            whole = num_layers % listed.virtual_stages == 0
+            yield from [listed] if whole and allows(job.constraints, "vpp", listed.virtual_stages) else []
             continue
         possible = [chunks for chunks in divisors(num_layers)[1:] if 2 * chunks <= num_layers]
         for chunks in possible if _names_chunks(job) else _worthwhile(possible, num_layers):
@@ -174,12 +175,18 @@ def _splits(restriction: Restriction, choices: tuple[Choice, ...]) -> set[int]:
     return {choices[index].split for index in restriction.choices}
 
 
-def _schedule_allowed(schedule: Schedule, job: Job, target: Framework | None) -> bool:
-    """Schedules that change what is computed are taken only when they are asked for by name."""
+def _schedule_allowed(schedule: Schedule, job: Job, framework: Framework, target: Framework | None) -> bool:
+    """Tell whether the job, and the target or else the framework, admit a schedule.
+
+    Schedules that change what is computed are taken only when they are asked for by name; those that are given by their
+    passes also where the framework runs them.
+    """
     if not schedule.searched:
         return False
     asked = any(c.subject == "schedule" and c.value == schedule.name for c in job.constraints)
     if schedule.changes_semantics and not asked:
+        return False
+    if schedule.orders is not None and not asked and schedule.name not in (target or framework).can.schedules:
         return False
     if target is not None and schedule.name not in target.can.schedules:
         return False

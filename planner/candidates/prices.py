@@ -30,8 +30,12 @@ class Prices:
     """(F, choice, n); NEVER where the stage does not fit."""
     backward: Ticks
     """(F, choice, n) recompute included."""
+    weight: Ticks
+    """(F, choice, n) the part of it that makes the gradients of weights."""
     sync: Ticks
-    """(F, choice, n)"""
+    """(F, choice, n) the longest exchange of gradients, with what it is for."""
+    syncs: Ticks
+    """(F, choice, n) all that the stage exchanges, one after the other; more than one where it cannot wait for all."""
     recomputed: NDArray[np.int64]
     """(F, choice, n) layers that must be fully recomputed."""
     policy: NDArray[np.int64]
@@ -90,9 +94,19 @@ class Positions:
         return self._stack("backward")
 
     @cached_property
+    def weight(self) -> Ticks:
+        """[ns] the part of backward that makes the gradients of weights."""
+        return self._stack("weight")
+
+    @cached_property
     def sync(self) -> Ticks:
         """[ns]"""
         return self._stack("sync")
+
+    @cached_property
+    def syncs(self) -> Ticks:
+        """[ns] all exchanges of a stage, one after the other."""
+        return self._stack("syncs")
 
     @cached_property
     def recomputed(self) -> NDArray[np.int64]:

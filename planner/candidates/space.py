@@ -15,6 +15,7 @@ from planner.candidates.families import Family, find_families, find_schedules
 from planner.candidates.prices import NEVER, Ticks
 from planner.candidates.replicas import may_be, may_split
 from planner.candidates.table import Table, stack_terms, to_ticks
+from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.stage import LayerCosts, StageTerms, layer_costs, stage_terms
 from planner.domain.cluster import Cluster
@@ -22,7 +23,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import EQUAL, Constraint, Job
 from planner.domain.model import Model
 from planner.errors import NoFeasiblePlan, SpecError
-from planner.schedules import Schedule
+from planner.schedules import SEARCHED_STAGES, Schedule
 from planner.units import NANOSECOND
 
 
@@ -118,7 +119,7 @@ class Space:
     @cached_property
     def schedules(self) -> tuple[Schedule, ...]:
         """The schedules that may be used, each with every number of chunks that may be tried."""
-        return tuple(find_schedules(self.job, self.target, self.model.num_layers))
+        return tuple(find_schedules(self.job, self.framework, self.target, self.model.num_layers))
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -135,6 +136,8 @@ class Space:
         smallest = int(self.widths[list(family.restriction.choices)].min())
         largest = min(family.num_slices(self.model.num_layers), self.num_devices // (family.num_replicas * smallest))
         blocker = family.schedule.blocker
+        if family.schedule.orders is not None:
+            largest = min(largest, SEARCHED_STAGES)
         return [stages for stages in range(2, largest + 1) if not blocker(stages, family.num_microbatches)]
 
     def allows_stages(self, num_stages: int) -> bool:
@@ -178,9 +181,14 @@ class Space:
         return {}
 
     def terms(self, family: Family, policy: str, first: bool, last: bool) -> StageTerms:
-        """Return the coefficients of all choices of a family in a role, computed once for all schedules."""
-        setting = (family.restriction.choices, family.micro_batch, family.num_replicas, family.zero_stage)
-        key = (*setting, family.pipelined, family.beyond, policy, first, last)
+        """Return the coefficients of all choices of a family in a role, computed once for all schedules.
+
+        Pipelines from both ends are two replicas. Where one rank of a pipeline has both ends, they meet there.
+        """
+        ways, meet = family.schedule.directions, family.pipelined and all(family.schedule.ends(0, 2))
+        gathering = gathering_of(family.schedule, family.num_microbatches)
+        setting = (family.restriction.choices, family.micro_batch, ways * family.num_replicas, family.zero_stage)
+        key = (*setting, family.pipelined, family.beyond, policy, first, last, meet, gathering)
         if key not in self._terms:
             terms = [
                 stage_terms(
@@ -188,11 +196,13 @@ class Space:
                     self.job,
                     self.framework,
                     policy=policy,
-                    num_replicas=family.num_replicas * self.choices[index].split,
+                    num_replicas=ways * family.num_replicas * self.choices[index].split,
                     zero_stage=family.zero_stage,
                     first=first,
                     last=last,
                     beyond=family.beyond,
+                    ends_meet=meet,
+                    gathering=gathering,
                 )
                 for index in family.restriction.choices
             ]

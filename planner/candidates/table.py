@@ -20,9 +20,11 @@ from planner.costs.stage import (
     forward_time,
     stage_memory,
     sync_time,
+    weight_time,
 )
 from planner.domain.job import Job
 from planner.domain.model import Model
+from planner.schedules import held_passes
 from planner.units import NANOSECOND
 
 
@@ -68,8 +70,7 @@ class Table:
     def positions(self, num_stages: int, limit: float = NEVER) -> Positions:
         """Return the prices of a pipeline of `num_stages`, up to the layers that may run within `limit` [ns]."""
         family = self.family
-        first = self.prices(first=True, last=num_stages == 1)
-        last = self.prices(first=num_stages == 1, last=True)
+        first, last = self.end(0, num_stages), self.end(num_stages - 1, num_stages)
         middle = self.prices(first=False, last=False) if num_stages > 2 else first
         rows = self.rows(num_stages)
         used = [(first, rows[0]), (last, rows[-1]), *([(middle, rows[1:-1].min())] if num_stages > 2 else [])]
@@ -85,21 +86,24 @@ class Table:
             even=self.num_layers // num_stages if family.restriction.even_layers else 0,
         )
 
+    def end(self, stage: int, num_stages: int) -> Prices:
+        """Return the prices of the first or the last stage of a pipeline."""
+        first, last = self.family.schedule.ends(stage, num_stages)
+        return self.prices(first=first, last=last)
+
     def rows(self, num_stages: int) -> NDArray[np.int64]:
         """Return (position,) the row of the prices of its role that each position of a pipeline reads."""
-        in_flight, batches, last = self.family.schedule.in_flight, self.family.num_microbatches, num_stages - 1
-        held = [in_flight(stage, num_stages, batches) for stage in range(num_stages)]
+        held = held_counts(self.family, num_stages)
         rows = np.searchsorted(self.in_flights, held)
-        for stage in {0, last}:
-            rows[stage] = self.prices(first=stage == 0, last=stage == last).row(held[stage])
+        for stage in {0, num_stages - 1}:
+            rows[stage] = self.end(stage, num_stages).row(held[stage])
         return rows
 
     def _role_in_flights(self, *, first: bool, last: bool) -> NDArray[np.int64]:
         """Return the in-flight counts that a stage in a role may have, ascending."""
         if first == last:
             return self.in_flights
-        in_flight, batches = self.family.schedule.in_flight, self.family.num_microbatches
-        held = {in_flight(0 if first else stages - 1, stages, batches) for stages in self._stage_counts}
+        held = {held_counts(self.family, stages)[0 if first else -1] for stages in self._stage_counts}
         return np.array(sorted(held))
 
     def _uneven(self, *, first: bool, last: bool) -> Ticks:
@@ -137,25 +141,49 @@ class Table:
     def _price_policy(self, policy: str, *, first: bool, last: bool) -> Prices:
         forced = self.family.restriction.recompute
         terms = self._terms(policy, first, last)
-        chunks = self.family.schedule.virtual_stages
-        layers = chunks * np.arange(1, self.max_layers + 1)
+        parts = self.family.schedule.parts
+        layers = parts * np.arange(1, self.max_layers + 1)
         limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
         in_flights = self._role_in_flights(first=first, last=last)
-        held = in_flights[:, None, None] / chunks
-        recomputed = recompute_needed(terms, layers, held, limits, forced, chunks)
+        held = in_flights[:, None, None] / parts
+        recomputed = recompute_needed(terms, layers, held, limits, forced, parts)
         fits = recomputed <= layers
         recomputed = np.minimum(recomputed, layers)
         backward_s = backward_time(terms, layers, recomputed)
-        forward = np.broadcast_to(to_ticks(forward_time(terms, layers) / chunks), fits.shape)
-        backward = to_ticks(backward_s / chunks)
+        forward = np.broadcast_to(to_ticks(forward_time(terms, layers) / parts), fits.shape)
+        weight = np.broadcast_to(to_ticks(weight_time(terms, layers) / parts), fits.shape)
+        syncs = [to_ticks(sync) for sync in self._syncs(policy, first, last, layers, recomputed)]
         return Prices(
             in_flights=in_flights,
             forward=np.where(fits, forward, NEVER),
-            backward=np.where(fits, backward, NEVER),
-            sync=np.where(fits, to_ticks(sync_time(terms, layers, backward_s)), NEVER),
-            recomputed=recomputed,
+            backward=np.where(fits, to_ticks(backward_s / parts), NEVER),
+            weight=np.where(fits, weight, NEVER),
+            sync=np.where(fits, np.maximum.reduce(syncs), NEVER),
+            syncs=np.where(fits, np.add.reduce(syncs), NEVER),
+            recomputed=recomputed // self.family.schedule.directions,
             policy=np.full(fits.shape, BASE_POLICIES.index(policy), dtype=np.int64),
         )
+
+    def _syncs(
+        self, policy: str, first: bool, last: bool, layers: NDArray[np.int64], recomputed: NDArray[np.int64]
+    ) -> list[NDArray[np.float64]]:
+        """Return (F, choice, n) [s] of each exchange of a stage: of all it runs, or of each virtual stage its own."""
+        schedule = self.family.schedule
+        roles = [(first, last)]
+        if schedule.eager_sync:
+            ends = [(True, False)] * first + [(False, True)] * last
+            roles = ends + [(False, False)] * (schedule.parts - len(ends))
+        size, replayed = layers / len(roles), recomputed / len(roles)
+        shares = [self._terms(policy, *role) for role in roles]
+        return [sync_time(terms, size, backward_time(terms, size, replayed)) for terms in shares]
+
+
+def held_counts(family: Family, num_stages: int) -> list[int]:
+    """Return (position,) the passes in flight in a pipeline of `num_stages`."""
+    schedule, batches = family.schedule, family.num_microbatches
+    if schedule.orders is not None:
+        return list(held_passes(schedule, num_stages, batches))
+    return [schedule.in_flight(stage, num_stages, batches) for stage in range(num_stages)]
 
 
 def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
@@ -167,11 +195,9 @@ def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
 
 def in_flight_counts(family: Family, stage_counts: Sequence[int]) -> list[int]:
     """Return in-flight counts, ascending, among them those of all positions of pipelines of `stage_counts` stages."""
-    in_flight, batches = family.schedule.in_flight, family.num_microbatches
-    if family.schedule.virtual_stages > 1:
-        return sorted({in_flight(stage, stages, batches) for stages in stage_counts for stage in range(stages)})
-    longest = max(stage_counts)
-    held = {in_flight(stage, longest, batches) for stage in range(longest)}
+    if family.schedule.virtual_stages > 1 or family.schedule.orders is not None:
+        return sorted({held for stages in stage_counts for held in held_counts(family, stages)})
+    held = set(held_counts(family, max(stage_counts)))
     return list(range(1, max(held) + 1)) if len(held) > 1 else list(held)
 
 

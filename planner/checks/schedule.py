@@ -39,6 +39,11 @@ def _own_problems(plan: Plan, first: Plan) -> Iterator[tuple[str, str]]:
             yield "short_replicas", message
     elif plan.schedule not in names:
         yield "schedule", f"is {plan.schedule}, which is not known; known are {', '.join(names)}"
+    elif schedule_of(plan).updates_each and first.other_pipelines:
+        yield (
+            "schedule",
+            f"is {plan.schedule}, where replicas meet after each micro-batch; unlike ones meet once a step",
+        )
     else:
         yield from _chunk_problems(plan)
     zero_stages = [zero.stage for zero in ZERO_STAGES]
@@ -70,6 +75,11 @@ def _chunk_problems(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "schedule", f"is {plan.schedule}, which {reason}"
     elif chunks > 1 and plan.short_replicas:
         message = f"is {plan.short_replicas}; must be 0 with chunks, whose micro-batches come in rounds of all stages"
+        yield "short_replicas", message
+    elif listed.updates_each and plan.short_replicas:
+        message = (
+            f"is {plan.short_replicas}; must be 0 with {plan.schedule}, where replicas meet after each micro-batch"
+        )
         yield "short_replicas", message
     elif listed.directions > 1 and plan.short_replicas:
         message = f"is {plan.short_replicas}; must be 0 with {plan.schedule}, which has as many from either end"

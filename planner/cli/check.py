@@ -136,12 +136,8 @@ def _search(cluster: Cluster, model: Model, job: Job) -> Outcome:
     from planner.cli.progress import progress
     from planner.pipeline import make_plan
 
-    reporter = progress()
-    try:
+    with progress() as reporter:
         return make_plan(cluster, model, job, references=False, reporter=reporter)
-    finally:
-        if reporter:
-            reporter.clear()
 
 
 def _code(one: Verdict, *, strict: bool) -> int:

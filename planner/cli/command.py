@@ -82,13 +82,16 @@ def bug(error: Exception) -> int:
 
 
 def say(text: str) -> None:
-    """Write a note to standard error."""
+    """Write a note to standard error, over the line of a search if there is one."""
     from contextlib import suppress
 
+    from planner.cli.progress import ERASE, is_watched
     from planner.report.terminal import write
 
     if sys.stderr is not None:
         with suppress(OSError):
+            if is_watched():
+                sys.stderr.write(ERASE)  # a search under way may have written its line there
             write(text, sys.stderr)
 
 

@@ -32,6 +32,7 @@ def explain(
         return
     from planner import pipeline
     from planner.cli.inputs import read_plan_file
+    from planner.cli.progress import progress
     from planner.report.explain import explain_text
     from planner.report.problems import problems_text
     from planner.report.terminal import page_width, write
@@ -45,9 +46,11 @@ def explain(
     if prediction is None:
         say(problems_text(problems))
         raise typer.Exit(PROBLEMS)
-    comparisons = [pipeline.why_not(file, text) for text in why_not or ()]
+    with progress() as reporter:
+        comparisons = [pipeline.why_not(file, text, reporter) for text in why_not or ()]
     found = searched(file) if search and not comparisons else None
     if form is Format.text:
+        from planner.pipeline.observed import glance
         from planner.placement import place
 
         page = explain_text(
@@ -56,6 +59,7 @@ def explain(
             file.cluster,
             file.model,
             file.job,
+            step=glance(file.plan, file.cluster, file.model, file.job),
             certificate=None if file.edited else file.certificate,
             placed=place(file.plan, file.cluster, file.model, file.job),
             found=found,
@@ -103,15 +107,12 @@ def searched(file: PlanFile) -> Outcome | None:
     from planner.errors import NoFeasiblePlan, NoPlanInTime
     from planner.pipeline import make_plan
 
-    reporter = progress()
     try:
-        return make_plan(file.cluster, file.model, file.job, references=False, reporter=reporter)
+        with progress() as reporter:
+            return make_plan(file.cluster, file.model, file.job, references=False, reporter=reporter)
     except (NoFeasiblePlan, NoPlanInTime) as error:
         say(f"note: a search for the same job finds no plan: {error}\n")
         return None
-    finally:
-        if reporter:
-            reporter.clear()
 
 
 def explained(

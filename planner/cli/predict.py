@@ -146,6 +146,7 @@ def _of_plan(plan: str, cluster: str | None, model: str | None, job: str | None,
 def _print(named: Named, form: Format) -> None:
     """Predict and print."""
     from planner.pipeline import find_repairs, predict_plan
+    from planner.pipeline.observed import glance
     from planner.report.prediction import prediction_text
     from planner.report.terminal import page_width, write
     from planner.report.to_json import dumped, prediction_document
@@ -154,9 +155,9 @@ def _print(named: Named, form: Format) -> None:
     prediction, problems = predict_plan(plan, cluster, model, job)
     repairs = find_repairs(plan, cluster, model, job, prediction)
     if form is Format.text:
-        page = prediction_text(
-            plan, prediction, problems, cluster, model, job, defaults=defaults, repairs=repairs, width=page_width()
-        )
+        parts = (plan, prediction, problems, cluster, model, job)
+        step = glance(plan, cluster, model, job)
+        page = prediction_text(*parts, step=step, defaults=defaults, repairs=repairs, width=page_width())
         write(page)
     else:
         write(dumped(prediction_document(plan, prediction, problems, cluster, model, job, repairs), form.value))

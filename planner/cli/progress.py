@@ -2,44 +2,72 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from planner.domain.progress import Reporter
-from planner.report.explain import progress_line
-from planner.report.layout import cut
-from planner.report.terminal import page_width
+from planner.domain.progress import Reporter, Standing
 
 EVERY = 0.2
-"""[s] between two lines."""
+"""[s] between two lines of a phase."""
+ERASE = "\r\x1b[K"
+"""Empties the line that the cursor is on (ECMA-48: carriage return, erase in line)."""
 
 
 class Progress(Reporter):
-    """Writes at most five lines a second, each over the last."""
+    """Writes a line when a phase begins, and five a second in it, each over the last."""
 
-    def __init__(self) -> None:
-        """Start with nothing shown."""
-        self._next = time.monotonic() + EVERY
-        self._shown = False
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        """Begin to count the time that `now` [s] tells."""
+        self._now = now
+        self._started = self._next = now()
+        self._phase = ""
 
-    def progress(self, phase: str, open_sets: int, best: float, bound: float) -> None:
-        """Show where the search is; `best` and `bound` are seconds, infinite where not known."""
-        now = time.monotonic()
-        if now < self._next:
+    def progress(self, standing: Standing) -> None:
+        """Show where the search is."""
+        now = self._now()
+        if standing.phase == self._phase and now < self._next:
             return
-        self._next, self._shown = now + EVERY, True
-        text = cut(progress_line(phase, open_sets, best, bound), page_width() - 1)
-        sys.stderr.write(f"\r\x1b[K{text}")
+        from planner.report.progress import progress_line
+
+        self._next, self._phase = now + EVERY, standing.phase
+        sys.stderr.write(ERASE + progress_line(standing, now - self._started, _columns() - 1))
         sys.stderr.flush()
 
     def clear(self) -> None:
         """Leave the line empty."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
+        if self._phase:
+            sys.stderr.write(ERASE)
             sys.stderr.flush()
-            self._shown = False
+            self._phase = ""
 
 
-def progress() -> Progress | None:
-    """Return what shows progress, or None where nobody watches."""
-    return Progress() if sys.stderr is not None and sys.stderr.isatty() else None
+@contextmanager
+def progress() -> Iterator[Reporter]:
+    """Show what the reporter hears while somebody watches, and leave nothing of it behind."""
+    if not is_watched():
+        yield Reporter()
+        return
+    shown = Progress()
+    try:
+        yield shown
+    finally:
+        shown.clear()
+
+
+def _columns() -> int:
+    """Return the columns of the page, no more than the terminal has: a longer line could not be written over."""
+    from planner.report.terminal import page_width
+
+    try:
+        own = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        own = 0
+    return min(page_width(), own or page_width())
+
+
+def is_watched() -> bool:
+    """Whether standard error is a terminal on which a line can be written over."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -123,6 +123,7 @@ def schedules(
     """Show the pipeline schedules, or the passes of one, a line for each rank (comma-separated)."""
     from planner.errors import SpecError
     from planner.report.schedules import schedule_record, show_schedules
+    from planner.report.staleness import weights_record
     from planner.report.terminal import page_width, write
     from planner.schedules import SCHEDULES, cell, csv_text
 
@@ -142,7 +143,9 @@ def schedules(
     else:
         ranks = [[cell(one) for one in passes] for passes in listed.passes(stages, batches)]
         held = [listed.held(rank, stages, batches) for rank in range(stages)]
-        _write({**schedule_record(listed), "ranks": ranks, "in_flight": held}, form)
+        stale = [weights_record(listed, rank, stages, batches) for rank in range(stages)]
+        weights = {"weights": stale} if listed.changes_semantics else {}
+        _write({**schedule_record(listed), "ranks": ranks, "in_flight": held, **weights}, form)
 
 
 def _schedule(name: str, chunks: int, group: int) -> Schedule:

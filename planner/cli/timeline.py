@@ -95,7 +95,8 @@ def _write_traces(plan: str, output: str) -> None:
 
     from planner.cli.output import STDOUT
     from planner.errors import SpecError
-    from planner.pipeline.observed import traces
+    from planner.pipeline.observed import observe, traces
+    from planner.report.overlap import overlap
     from planner.specs.files import write_whole
     from planner.specs.plan import read_plan
 
@@ -103,7 +104,8 @@ def _write_traces(plan: str, output: str) -> None:
         raise SpecError.of("--format chakra", "writes a file for each rank; name a folder with -o")
     file = read_plan(plan)
     problems = judged(file)
-    made = list(traces(file.plan, file.cluster, file.model, file.job))
+    parts = (file.plan, file.cluster, file.model, file.job)
+    made = list(traces(*parts))
     try:
         Path(output).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -111,5 +113,7 @@ def _write_traces(plan: str, output: str) -> None:
     for name, content in made:
         write_whole(str(Path(output) / name), content)
     say(f"wrote {len(made) - 1} traces to {output}, step.0.et and on; ASTRA-sim takes {Path(output) / 'step'}\n")
+    if note := overlap(file.plan, observe(*parts)):
+        say(f"note: {note}\n")
     if problems:
         raise typer.Exit(PROBLEMS)

@@ -41,10 +41,22 @@ class Exchange:
     """[-] share of the last backward pass that hides the exchange at the end of a step."""
     overlap_gather: float
     exposed_gather: float
+    sharers: int
+    """Micro-batches that share what is gathered and scattered around a layer."""
 
     def step_time(self, parameters: Number) -> Seconds:
         """Return the time [s] of `step_transfers`, before overlap."""
         return self._times(self.step_transfers(parameters))
+
+    def gather_time(self, parameters: Number) -> Seconds:
+        """Return the time [s] of `gather_transfers`."""
+        return self._times(self.gather_transfers(parameters))
+
+    def gather_transfers(self, parameters: Number) -> Transfers:
+        """Return (collective, bytes) that make weights whole of which each rank has made a shard, if any do."""
+        if not self.zero.optimizer or self.zero.weights:
+            return ()
+        return (("all_gather", self.per.sent_weights * parameters),)
 
     def step_transfers(self, parameters: Number) -> Transfers:
         """Return (collective, bytes) at the end of a step.
@@ -55,19 +67,21 @@ class Exchange:
         gradients = self.per.sent_gradients * parameters
         if not self.zero.optimizer:
             return (("all_reduce", gradients),)
-        gather = () if self.zero.weights else (("all_gather", self.per.sent_weights * parameters),)
+        gather = self.gather_transfers(parameters)
         return gather if self.zero.gradients else (*gather, ("reduce_scatter", gradients))
 
     def layer_times(self, layer: LayerCost) -> tuple[Seconds, Seconds]:
         """Return the exposed seconds that each micro-batch adds to the layer's forward and backward pass.
 
-        exposed = max(0, T - overlap compute) + share T: prefetching hides most of it, never all.
+        exposed = max(0, T - overlap compute) + share T: prefetching hides most of it, never all. Where m micro-batches
+        share T, it hides behind the compute of them all, and each adds an m-th of what is exposed (Lamy-Poirier 2022,
+        section 4.2).
         """
         forward, backward = (self._times(transfers) for transfers in self.pass_transfers(layer.parameters))
         return self._exposed(forward, layer.forward), self._exposed(backward, layer.backward)
 
     def pass_transfers(self, parameters: Number) -> tuple[Transfers, Transfers]:
-        """Return (collective, bytes) of the forward and the backward pass of each micro-batch."""
+        """Return (collective, bytes) of the forward and the backward pass of the micro-batches that share them."""
         gather = (("all_gather", self.per.sent_weights * parameters),) if self.zero.weights else ()
         scatter = (("reduce_scatter", self.per.sent_gradients * parameters),) if self.zero.gradients else ()
         return gather, (*gather, *scatter)
@@ -80,7 +94,8 @@ class Exchange:
         return sum((self._time(op, size) for op, size in transfers), start=0.0)
 
     def _exposed(self, time: Seconds, compute: Seconds) -> Seconds:
-        return larger(time - self.overlap_gather * compute, 0.0) + self.exposed_gather * time
+        exposed = larger(time - self.overlap_gather * self.sharers * compute, 0.0) + self.exposed_gather * time
+        return exposed / self.sharers
 
     def _time(self, op: str, size: Number) -> Seconds:
         """Return the time [s] of a collective: in the ring of the group, and of each rank's part among the groups."""
@@ -103,6 +118,7 @@ def replica_exchange(
     zero_stage: int,
     pipelined: bool,
     beyond: Beyond | None = None,
+    sharers: int = 1,
 ) -> Exchange:
     """Return the exchange of a stage's replicas on devices of `group`, and of others `beyond` it.
 
@@ -130,4 +146,5 @@ def replica_exchange(
         overlap=framework.overlap_sharded if zero.optimizer else framework.overlap_replicated,
         overlap_gather=framework.overlap_gather,
         exposed_gather=framework.exposed_gather,
+        sharers=sharers,
     )

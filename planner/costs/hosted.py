@@ -6,9 +6,13 @@ from dataclasses import replace
 from functools import cache
 
 from planner.costs.crossing import Beyond
+from planner.costs.exchange import replica_exchange
+from planner.costs.gathering import gathering_of
 from planner.costs.levels import memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
+from planner.costs.prediction import prediction_time
 from planner.costs.priced import HostedCost, StageCost
+from planner.costs.sizes import gathered_bytes
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
@@ -47,6 +51,7 @@ def hosted_cost(
     """
     hosted, last = listed.hosted(plan.num_stages)[index], plan.num_stages * listed.virtual_stages - 1
     layers = _layers(plan, listed, index)
+    everywhere = beyond and replace(beyond, here=beyond.here * listed.directions)
     meet = plan.num_stages > 1 and {0, last} <= {number for _, number in hosted}
 
     @cache
@@ -60,9 +65,10 @@ def hosted_cost(
             zero_stage=plan.zero_stage,
             first=first,
             last=final,
-            beyond=beyond and replace(beyond, here=beyond.here * listed.directions),
+            beyond=everywhere,
             apart=apart,
             ends_meet=meet,
+            gathering=gathering_of(listed, plan.num_microbatches),
         )
 
     runs = []
@@ -81,8 +87,28 @@ def hosted_cost(
                 sync=float(sync_time(terms, size, backward)) if listed.eager_sync else 0.0,
             )
         )
-    whole = terms_of(any(number == 0 for _, number in hosted), any(number == last for _, number in hosted))
-    return _together(plan, listed, index, whole, layers, tuple(runs))
+    ends = any(number == 0 for _, number in hosted), any(number == last for _, number in hosted)
+    whole = terms_of(*ends)
+    if whole.gathered_layer:  # chunks may be unequal, and the largest one counts
+        chunks = (
+            size * costs.body.parameters + costs.edge_parameters(first=number == 0, last=number == last)
+            for (_, number), (size, _) in layers.items()
+        )
+        whole = replace(whole, gathered=float(gathered_bytes(framework, job, max(chunks))), gathered_layer=0.0)
+    size = sum(number for number, _ in layers.values())
+    parameters = size * costs.body.parameters + costs.edge_parameters(first=ends[0], last=ends[1])
+    exchange = replica_exchange(
+        costs.group,
+        costs.strategy,
+        framework,
+        job,
+        num_replicas=num_replicas * listed.directions,
+        zero_stage=plan.zero_stage,
+        pipelined=plan.num_stages > 1,
+        beyond=everywhere,
+    )
+    prediction = prediction_time(listed, (index, plan.num_stages, plan.num_microbatches), exchange, parameters)
+    return _together(plan, listed, index, whole, layers, tuple(runs), float(prediction))
 
 
 def _together(
@@ -92,31 +118,36 @@ def _together(
     terms: StageTerms,
     layers: dict[tuple[int, int], tuple[int, float]],
     runs: tuple[HostedCost, ...],
+    prediction: Seconds,
 ) -> StageCost:
-    """Return the cost of all that a rank runs, whose coefficients together are `terms`."""
+    """Return the cost of all that a rank runs, whose coefficients together are `terms`.
+
+    Where steps are not waited for, the optimizer steps when a micro-batch has just gone back and others are in flight.
+    """
     size, recomputed = sum(size for size, _ in layers.values()), sum(number for _, number in layers.values())
     held = most_held(
         listed.passes(plan.num_stages, plan.num_microbatches)[index],
         {place: float(number) for place, (number, _) in layers.items()},
     )
     backward = sum(run.backward for run in runs)
-    versions = replace(
-        terms,
-        weights_layer=listed.weight_versions * terms.weights_layer,
-        weights_edge=listed.weight_versions * terms.weights_edge,
-    )
-    peaks = stage_peaks(versions, size, recomputed, held / size)
+    number = listed.weight_versions(index, plan.num_stages, plan.num_microbatches)
+    versions = replace(terms, weights_layer=number * terms.weights_layer, weights_edge=number * terms.weights_edge)
+    at_update = 0.0 if listed.flushes else held / size - 1.0
+    peaks = stage_peaks(versions, size, recomputed, held / size, at_update)
+    sync = sum(run.sync for run in runs) if listed.eager_sync else float(sync_time(terms, size, backward))
     share = 1.0 / listed.directions
     return StageCost(
         forward=share * sum(run.forward for run in runs),
         backward=share * backward,
-        sync=sum(run.sync for run in runs) if listed.eager_sync else float(sync_time(terms, size, backward)),
+        sync=sync + prediction,
         memory=tuple((name, float(number)) for name, number in largest(parts for _, parts in peaks)),
         peaks=tuple((name, float(total(parts))) for name, parts in peaks),
         parts=tuple((name, share * seconds) for name, seconds in time_parts(terms, size, recomputed)),
         in_flight=listed.directions * held / size,
         levels=memory_levels(versions, size, recomputed),
-        update=float(update_time(terms, size)),
+        update=float(update_time(terms, size)) + prediction,
+        prediction=prediction,
+        held_at_update=at_update,
         hosted=runs,
     )
 

@@ -34,7 +34,7 @@ class StageCost:
     backward: Seconds
     """Of one micro-batch, recompute included."""
     sync: Seconds
-    """Once a step: exposed gradient exchange, and the optimizer."""
+    """Of one update: exposed gradient exchange, the optimizer, and weights that are predicted until the next one."""
     memory: tuple[tuple[str, Bytes], ...]
     """By part, at the largest peak."""
     peaks: tuple[tuple[str, Bytes], ...]
@@ -48,7 +48,11 @@ class StageCost:
     levels: Levels = NO_LEVELS
     """What the memory rises and falls by."""
     update: Seconds = 0.0
-    """Of `sync`, what the optimizer's step takes, which comes last."""
+    """Of `sync`, what the optimizer's step takes, predictions included, which comes last."""
+    prediction: Seconds = 0.0
+    """Of `update`, what predicting weights takes."""
+    held_at_update: float = 0.0
+    """Micro-batches whose activations are held while the optimizer steps."""
     hosted: tuple[HostedCost, ...] = ()
     """What it runs, in the order of `Schedule.hosted`, where the schedule is given by its passes."""
 

@@ -29,6 +29,9 @@ class ParameterBytes:
     sent_gradients: float
     update: float
     """[bytes] of memory traffic of the optimizer step."""
+    predict: float
+    """[bytes] of memory traffic of predicting the weight of later steps: the optimizer's states are read, and the
+    weight itself where they have no master copy of it; what is predicted is written."""
     temporary: float
     """[bytes] while the optimizer makes or updates its states."""
 
@@ -44,6 +47,7 @@ def parameter_bytes(framework: Framework, job: Job, zero: ZeroStage, ranks: int)
     gradient: float = 4 if plain else framework.gradient_bytes
     optimizer: float = 8 if plain else framework.optimizer_bytes
     update: float = UPDATE_BYTES
+    mastered = not plain and (recipe is None or recipe.master_bytes > 0)
     if recipe is not None:
         optimizer = recipe.state_bytes + (0 if plain else _master_bytes(recipe, framework))
         update = recipe.update_bytes
@@ -56,6 +60,7 @@ def parameter_bytes(framework: Framework, job: Job, zero: ZeroStage, ranks: int)
         sent_weights=weight,
         sent_gradients=gradient,
         update=update / (ranks if zero.optimizer else 1),
+        predict=(optimizer + weight * (1 if mastered else 2)) / (ranks if zero.optimizer else 1),
         temporary=framework.update_temporary_bytes / (ranks if zero.optimizer else 1),
     )
 

@@ -12,6 +12,7 @@ from functools import reduce
 from planner.costs.compute import pass_time
 from planner.costs.crossing import Beyond
 from planner.costs.exchange import Exchange, replica_exchange
+from planner.costs.gathering import EACH_PASS, Gathering
 from planner.costs.hop import StageEnd
 from planner.costs.layer import LayerCost, layer_cost
 from planner.costs.measured import measured_cost
@@ -84,6 +85,8 @@ class StageTerms:
     """[-] of activations: what the allocator needs for them, over what they are."""
     logits: Bytes
     gathered: Bytes
+    gathered_layer: Bytes
+    """Of each layer of the stage, where chunks are gathered whole."""
     outside: Bytes
     parts_layer: tuple[tuple[str, Seconds], ...]
     """Forward and backward time of a layer by what it is spent on."""
@@ -124,12 +127,13 @@ def stage_terms(
     beyond: Beyond | None = None,
     apart: bool = False,
     ends_meet: bool = False,
+    gathering: Gathering = EACH_PASS,
 ) -> StageTerms:
     """Return the coefficients of a stage that holds the embedding if `first` and the head if `last`.
 
     `num_replicas` are all copies of it that exchange gradients, those `beyond` the group included. `apart` says that
     embedding and head are known to lie on several nodes; else they do where the group has several. `ends_meet` says
-    that one rank of a pipeline of several holds both.
+    that one rank of a pipeline of several holds both. `gathering` says what is gathered at once of sharded weights.
     """
     alone = first and last and not ends_meet
     exchange = replica_exchange(
@@ -141,15 +145,15 @@ def stage_terms(
         zero_stage=zero_stage,
         pipelined=not alone,
         beyond=beyond,
+        sharers=gathering.sharers,
     )
     body, per = costs.body, exchange.per
     edges = [cost for cost, held in ((costs.embedding, first), (costs.head, last)) if held]
     waits, edge_waits = exchange.layer_times(body), [exchange.layer_times(edge) for edge in edges]
     edge_parameters = costs.edge_parameters(first=first, last=last)
     kept, replay = dict(body.kept), dict(body.replay)
-    unit = reduce(larger, [edge.parameters for edge in edges], body.parameters)
-    shared = gathered_bytes(framework, job, unit) * (exchange.ranks > 1)
-    gathered = shared if exchange.zero.weights else 0.0
+    unit = reduce(larger, [edge.parameters for edge in edges], 0.0 if gathering.chunks else body.parameters)
+    cut = exchange.zero.weights and exchange.ranks > 1
     return StageTerms(
         forward_layer=body.forward + waits[0],
         backward_layer=body.backward + replay[policy] + waits[1],
@@ -179,7 +183,10 @@ def stage_terms(
         transient=body.transient,
         fragmentation=framework.fragmentation,
         logits=costs.head.logits * framework.logit_bytes if last else 0.0,
-        gathered=gathered,
+        gathered=gathered_bytes(framework, job, unit) * cut,
+        gathered_layer=gathered_bytes(framework, job, body.parameters) / gathering.chunks * cut
+        if gathering.chunks
+        else 0.0,
         outside=framework.outside_allocator,
         parts_layer=(*body.parts, ("recompute", replay[policy]), ("gather_weights", waits[0] + waits[1])),
         parts_edge=(
@@ -238,6 +245,11 @@ def update_time(terms: StageTerms, num_layers: Number) -> Seconds:
     return num_layers * terms.update_layer + terms.update_edge
 
 
+def kept_memory(terms: StageTerms, num_layers: Number, num_recomputed: Number) -> Bytes:
+    """Return the activations [bytes] of one micro-batch in flight."""
+    return (num_layers - num_recomputed) * terms.kept_layer + num_recomputed * terms.kept_recomputed
+
+
 def stage_memory(
     terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number
 ) -> tuple[tuple[str, Bytes], ...]:
@@ -246,9 +258,8 @@ def stage_memory(
     Activations: ((n - k) kept + k kept_recomputed) in_flight, and one live layer while a recomputed one runs
     backward. `planner.costs.peaks` has the peaks of the optimizer.
     """
-    kept = (num_layers - num_recomputed) * terms.kept_layer + num_recomputed * terms.kept_recomputed
     live = (num_recomputed > 0) * terms.live_layer
-    activations = in_flight * kept + live + terms.transient
+    activations = in_flight * kept_memory(terms, num_layers, num_recomputed) + live + terms.transient
     return (
         ("weights", num_layers * terms.weights_layer + terms.weights_edge),
         ("gradients", num_layers * terms.gradients_layer + terms.gradients_edge),
@@ -256,6 +267,6 @@ def stage_memory(
         ("activations", activations),
         ("fragmentation", (terms.fragmentation - 1) * activations),
         ("logits", terms.logits),
-        ("gathered_weights", terms.gathered),
+        ("gathered_weights", num_layers * terms.gathered_layer + terms.gathered),
         ("outside_allocator", terms.outside),
     )

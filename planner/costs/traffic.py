@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.costs.exchange import Exchange, replica_exchange
+from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, boundary_bytes
 from planner.costs.stage import LayerCosts, layer_costs
 from planner.domain.cluster import Cluster
@@ -77,19 +78,24 @@ def _traffic(plan: Plan, cluster: Cluster, model: Model, job: Job, framework: Fr
     ends = schedule_of(plan).hosted(plan.num_stages)[-1]
     tied = exchanges[-1].per.sent_gradients * priced[-1].head.tied_parameters * plan.stages[-1].num_devices
     alone = (0, plan.num_stages * plan.virtual_stages - 1) in ends
-    return Traffic(joints=_joints(plan, cluster, model, job, framework, float(tied) * alone), rings=rings)
+    tied *= schedule_of(plan).updates(plan.num_microbatches) * alone
+    return Traffic(joints=_joints(plan, cluster, model, job, framework, float(tied)), rings=rings)
 
 
 def _ring(plan: Plan, index: int, costs: LayerCosts, exchange: Exchange) -> Bytes:
     """Return the bytes that a rank of a stage sends to the next one with the same weights, in one step."""
-    hosted, last = schedule_of(plan).hosted(plan.num_stages)[index], plan.num_stages * plan.virtual_stages - 1
+    listed, shape = schedule_of(plan), (index, plan.num_stages, plan.num_microbatches)
+    hosted, last = listed.hosted(plan.num_stages)[index], plan.num_stages * plan.virtual_stages - 1
     facing = plan.stages[plan.num_stages - 1 - index]
-    layers = plan.stages[index].num_layers + facing.num_layers * (schedule_of(plan).directions - 1)
+    layers = plan.stages[index].num_layers + facing.num_layers * (listed.directions - 1)
     edges = costs.edge_parameters(first=any(one == 0 for _, one in hosted), last=any(one == last for _, one in hosted))
     parameters = layers * costs.body.parameters + edges
     once = exchange.sent(exchange.step_transfers(parameters))
+    if listed.predictions(*shape) and not listed.shares_weights(*shape):
+        once += exchange.sent(exchange.gather_transfers(parameters))
     each = sum((exchange.sent(transfers) for transfers in exchange.pass_transfers(parameters)), start=0.0)
-    return float(once + plan.num_microbatches * each)
+    sharers = gathering_of(listed, plan.num_microbatches).sharers
+    return float(listed.updates(plan.num_microbatches) * once + plan.num_microbatches / sharers * each)
 
 
 def _joints(

@@ -25,7 +25,7 @@ class StagePrediction:
     backward: float
     """[s] of one micro-batch, recompute included."""
     sync: float
-    """[s] of the exposed gradient exchange and the optimizer, once a step."""
+    """[s] of a step: the exposed gradient exchange, the optimizer, and weights that are predicted."""
     memory: tuple[tuple[str, float], ...]
     """[bytes] on the fullest device at its largest peak, by part."""
     peaks: tuple[tuple[str, float], ...]

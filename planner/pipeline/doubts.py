@@ -52,6 +52,20 @@ def _width(precision: str) -> str:
     return "16-bit" if precision in HALF_PRECISIONS else precision
 
 
+def _otherwise(plan: Plan) -> str:
+    """Return what gradients are of: how old the weights are at most, or how far ahead they are predicted."""
+    listed = schedule_of(plan)
+    shapes = [(rank, plan.num_stages, plan.num_microbatches) for rank in range(plan.num_stages)]
+    ahead = [max(listed.predicted(*shape)) for shape in shapes]
+    numbers = ahead if any(ahead) else [listed.staleness(*shape) for shape in shapes]
+    if not any(numbers):
+        return "weights change after every micro-batch" if listed.updates_each else "steps run into one another"
+    most = max(numbers)
+    units = ("micro-batch", "micro-batches") if listed.updates_each else ("step", "steps")
+    size = f"{'' if len(set(numbers)) == 1 else 'up to '}{most} {units[most > 1]}"
+    return f"gradients are of weights {f'predicted {size} ahead' if any(ahead) else f'{size} old'}"
+
+
 def _unreliable(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[str]:
     """Return what runs of the same kind were often far off for."""
     found = []
@@ -60,11 +74,11 @@ def _unreliable(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[st
     context = max(stage.strategy.degree("cp") for stage in plan.all_stages)
     if context >= CONTEXT_RANKS:
         found.append(f"cp {context}: from {CONTEXT_RANKS} on little is measured")
-    for listed in dict.fromkeys(schedule_of(kind) for kind in plan.pipelines):
+    for listed, kind in {schedule_of(kind): kind for kind in plan.pipelines}.items():
         if listed.orders is not None and plan.num_stages > 1:
             found.append(f"no measured runs of {listed.name}")
         if listed.changes_semantics:
-            found.append(f"{listed.name} trains otherwise: gradients are of weights {listed.staleness} step old")
+            found.append(f"{listed.name} trains otherwise: {_otherwise(kind)}")
     if plan.num_devices > DEVICES_MOST:
         found.append(f"more than {DEVICES_MOST} devices")
     launch = dict(prediction.time).get("launch", 0.0) / prediction.step_time

@@ -12,7 +12,7 @@ from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import SEARCHED, Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
-from planner.domain.progress import Reporter
+from planner.domain.progress import Reporter, Standing
 from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, lost_because
@@ -141,7 +141,8 @@ def _found(trials: list[Trial], job: Job, base: Outcome, reporter: Reporter) -> 
     for number, trial in enumerate(ready):
         best = min((one.seconds for one in found), default=float("inf"))
         least = least_step(trial.shop) * NANOSECOND
-        reporter.progress("order", len(ready) - number, best, min([least, *(one.bound for one in found)]))
+        bound = min([least, *(one.bound for one in found)])
+        reporter.progress(Standing(phase=f"order {number + 1} of {len(ready)}", best=best, bound=bound, wanted=CLOSE))
         left = max(0.01, job.time_limit - base.search.seconds - time.monotonic() + begun) if job.time_limit else 0.0
         if stopped or trial.shop.num_passes > MOST_PASSES or least >= best * (1 - CLOSE):
             found.append(_Found(plan=trial.plan, seconds=float("inf"), bound=least))

@@ -13,7 +13,7 @@ from planner.domain.job import EQUAL, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
-from planner.domain.progress import Reporter
+from planner.domain.progress import Part, Reporter, Standing
 from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, choose, lost_because
@@ -49,6 +49,7 @@ def make_plan(
         KeyboardInterrupt: interrupted before a plan was found.
 
     """
+    reporter = reporter or Reporter()
     if asks_for_order(job):
         stages = make_plan(cluster, model, for_stages(job), references=references, reporter=reporter)
         return with_order(stages, cluster, model, job, reporter)
@@ -62,11 +63,11 @@ def make_plan(
         if job.time_limit > 0:
             raise
         try:
-            explained = explain_infeasible(error, cluster, model, job)
+            explained = explain_infeasible(error, cluster, model, job, Part(reporter, "what would help"))
         except KeyboardInterrupt:
             explained = error  # that nothing fits is proved already
         raise explained from None
-    finalists = _finalists(space, result, unlike, cluster, model, job, framework)
+    finalists = _finalists(space, result, unlike, cluster, model, job, framework, reporter)
     bound = min(result.lower_bound, unlike.lower_bound) * NANOSECOND + framework.step_overhead
     chosen = choose(finalists, bound, job.gap)
     certificate = Certificate(
@@ -96,7 +97,7 @@ def make_plan(
             replace(job, time_limit=max(0.0, job.time_limit - _seconds(result, unlike))),
             framework,
             target,
-            reporter,
+            Part(reporter, "references"),
             full=references
             and not (result.stopped or unlike.stopped)
             and not 0 < job.time_limit <= _seconds(result, unlike),
@@ -125,6 +126,8 @@ def search(
     from planner.candidates import find_space
     from planner.program import Search, UnlikeResult, UnlikeSearch
 
+    if reporter:
+        reporter.progress(Standing(phase="candidates"))
     space = find_space(cluster, model, job, framework, target)
     result = Search(space, job.gap, job.time_limit, reporter).run()
     left = max(LEAST_TIME, job.time_limit - result.seconds) if job.time_limit > 0 else 0.0
@@ -190,6 +193,7 @@ def _finalists(
     model: Model,
     job: Job,
     framework: Framework,
+    reporter: Reporter,
 ) -> list[Finalist]:
     """Replay the best plans of the program, each shape once; a plan of the program always passes the checks."""
     from planner.program import decode, decode_unlike
@@ -202,6 +206,7 @@ def _finalists(
             plans.setdefault(plan, objective * NANOSECOND + framework.step_overhead)
     finalists = []
     for plan, seconds in plans.items():
+        reporter.progress(Standing(phase="replay"))
         costs = plan_cost(plan, cluster, model, job, framework)
         problems = run_checks(Context(plan=plan, cluster=cluster, model=model, job=job, stages=costs.all_stages))
         assert not problems, f"the program made a plan that breaks a rule: {problems[0]}; {plan}"

@@ -10,7 +10,7 @@ from planner.domain.framework import Framework
 from planner.domain.job import EQUAL, Job
 from planner.domain.model import Model
 from planner.domain.prediction import References
-from planner.domain.progress import Reporter
+from planner.domain.progress import Part, Reporter
 from planner.errors import NoFeasiblePlan, NoPlanInTime
 from planner.specs.constraints import parse_constraint
 from planner.units import NANOSECOND
@@ -25,7 +25,7 @@ def find_references(
     job: Job,
     framework: Framework,
     target: Framework | None,
-    reporter: Reporter | None,
+    reporter: Reporter,
     *,
     full: bool,
 ) -> References:
@@ -42,7 +42,8 @@ def find_references(
         try:
             homogeneous, kind = _homogeneous(cluster, model, free, framework, target, reporter)
             equal = replace(free, constraints=(parse_constraint(f"replicas = {EQUAL[0]}"),))
-            ideal = _bound(_ideal(cluster), model, equal, _free_framework(framework), None, reporter)
+            within = Part(reporter, "whole layers")
+            ideal = _bound(_ideal(cluster), model, equal, _free_framework(framework), None, within)
             ceiling = homogeneous / ideal
         except (NoPlanInTime, KeyboardInterrupt):
             homogeneous, kind, ceiling = 0.0, "", 0.0
@@ -60,7 +61,7 @@ def _homogeneous(
     job: Job,
     framework: Framework,
     target: Framework | None,
-    reporter: Reporter | None,
+    reporter: Reporter,
 ) -> tuple[float, str]:
     """Return the step time [s] if the groups' proved best rates on their own added up (HETHUB, 2024).
 
@@ -70,13 +71,13 @@ def _homogeneous(
     for group in cluster.groups:
         if not group.device.peak(job.precision):
             continue
-        alone = Cluster(name=group.name, groups=(group,))
+        alone, within = Cluster(name=group.name, groups=(group,)), Part(reporter, f"{group.name} alone")
         try:
-            seconds = _bound(alone, model, job, framework, target, reporter)
+            seconds = _bound(alone, model, job, framework, target, within)
         except NoFeasiblePlan:
             kind = "relaxed"
             lifted = replace(group, device=replace(group.device, memory=FREE))
-            seconds = _bound(replace(alone, groups=(lifted,)), model, job, framework, target, reporter)
+            seconds = _bound(replace(alone, groups=(lifted,)), model, job, framework, target, within)
         rate += 1 / seconds
     return 1 / rate, kind
 
@@ -87,7 +88,7 @@ def _bound(
     job: Job,
     framework: Framework,
     target: Framework | None,
-    reporter: Reporter | None,
+    reporter: Reporter,
 ) -> float:
     """Return the proved lower bound [s] on the step time on `cluster`."""
     from planner.pipeline.plan import search

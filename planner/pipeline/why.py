@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from planner.domain.job import Constraint
 from planner.domain.prediction import Outcome
+from planner.domain.progress import Reporter
 from planner.errors import NoFeasiblePlan
 from planner.pipeline.judging import predict_plan
 from planner.specs.constraints import parse_constraint
@@ -27,7 +28,7 @@ class WhyNot:
     """(part of the step, [s] in the plan, [s] in the alternative)."""
 
 
-def why_not(file: PlanFile, text: str) -> WhyNot:
+def why_not(file: PlanFile, text: str, reporter: Reporter | None = None) -> WhyNot:
     """Return the best plan that satisfies the constraint `text` too, compared with the plan in `file`.
 
     Raises:
@@ -41,7 +42,7 @@ def why_not(file: PlanFile, text: str) -> WhyNot:
     job = replace(file.job, constraints=(*file.job.constraints, constraint))
     prediction, _ = predict_plan(file.plan, file.cluster, file.model, file.job)
     try:
-        outcome = make_plan(file.cluster, file.model, job, references=False)
+        outcome = make_plan(file.cluster, file.model, job, references=False, reporter=reporter)
     except NoFeasiblePlan as error:
         return WhyNot(constraint=constraint, outcome=None, infeasible=str(error), slower_by=0.0, differences=())
     ours, theirs = dict(prediction.time), dict(outcome.prediction.time)

@@ -9,8 +9,8 @@ least
 
     (M - 1) t1 + mu L - pi . capacity + sum_s min_{c, n: t(s,c,n) <= t2} [ cost(s,c,n) - mu n + pi . usage_c ]
 
-for every mu and pi >= 0, where cost holds the stage's time, its share of the cheapest transfers, and at position 0 its
-sync. Dropping the cycles and the other syncs only lowers it.
+for every mu and pi >= 0, where cost holds the stage's time (or what it adds to the first critical path), its share of
+the cheapest transfers, and at position 0 its sync. Dropping the cycles, other paths and syncs only lowers it.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class Bounder:
         self.time = sub.busy
         self.layers = np.arange(1, self.time.shape[2] + 1)
         self.fits = sub.positions.time < NEVER
-        cost = sub.positions.time.astype(float)
-        cost[0] += sub.positions.sync[0]
+        cost = sub.fills[0].astype(float)
+        cost[0] += sub.sync[0]
         if sub.num_stages > 1:
-            both = (sub.hops[0] + sub.hops[1]).astype(float)
+            both = sub.crossings[0].sum(axis=0).astype(float)
             leaving, entering = both.min(axis=1) / 2, both.min(axis=0) / 2
             cost[:-1] += leaving[None, :, None]
             cost[1:] += entering[None, :, None]
         self.cost = np.where(self.fits, cost, np.inf)
-        self._first_sync = float(sub.positions.sync[0][self.fits[0]].max(initial=0))
+        self._first_sync = float(sub.sync[0][self.fits[0]].max(initial=0))
         self._layer_prices = np.zeros(len(sub.capacity))
         self._prices = prices
 
@@ -123,7 +123,7 @@ class Bounder:
         if not np.isfinite(rest):
             return np.inf, np.inf, NOTHING
         held = self.sub.in_flight
-        if held[0] < self.sub.num_passes:
+        if self.sub.cycles:
             around = (rest - self._first_sync) / (held[0] - held[-1] + 1)
             tau = max(tau, around * ROUNDING - self.sub.rounding)
         return (pace * tau + rest) * ROUNDING - self.sub.rounding, tau, slack
@@ -139,7 +139,7 @@ class Bounder:
         most = most_layers(self.time, limit)
         full = most.max(axis=1)
         spare = int(full.sum()) - sub.num_layers
-        if held[0] >= sub.num_passes or sub.num_stages == 1 or not 0 <= spare < sub.num_stages or full.min() == 0:
+        if not sub.cycles or sub.num_stages == 1 or not 0 <= spare < sub.num_stages or full.min() == 0:
             return 0.0
         run = -(-(sub.num_stages - spare) // (spare + 1))
         last = np.take_along_axis(self.time, (full - 1)[:, None, None], axis=2)[:, :, 0]

@@ -6,6 +6,7 @@ y[s,c,n] = 1 if position s takes choice c with n layers. See `planner.program.su
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from planner.program.packing import patterns
 from planner.program.solver import Linear, weighted
@@ -97,7 +98,7 @@ def cycle_pace(variables: Variables) -> None:
     sub, model = variables.sub, variables.model
     held = sub.in_flight
     previous = None
-    for position in range(sub.num_stages):
+    for position in range(sub.num_stages) if sub.cycles else ():
         if held[position] >= sub.num_passes:
             continue
         excess = model.new_int_var(-(sub.num_stages + 1) * variables.pace, 0, "")
@@ -116,7 +117,7 @@ def uneven_pace(variables: Variables) -> None:
     d_e is what embedding or head add to one chunk beyond the mean: while that chunk runs, others cannot make up for it.
     """
     sub, chunks = variables.sub, variables.sub.virtual_stages
-    if chunks == 1:
+    if not sub.turns:
         return
     for end, position in enumerate((0, sub.num_stages - 1)):
         longest = variables.amount(position, "time") + variables.uneven(position, end)
@@ -131,21 +132,73 @@ def turn_pace(variables: Variables) -> None:
     Once round all stages and back, a micro-batch is 2 P passes later; without chunks nothing goes round.
     """
     sub = variables.sub
-    if sub.virtual_stages > 1 and sub.in_flight[0] < sub.num_passes:
+    if sub.turns and sub.cycles:
         variables.model.add(2 * sub.num_stages * variables.tau >= variables.turn())
 
 
 def turn_stall(variables: Variables) -> None:
     """Z >= sum_s t_s + sum_s (x_s + y_s) + X + Y - P tau: a round of P passes waits for the way round all stages."""
-    if variables.sub.virtual_stages > 1:
+    if variables.sub.turns and variables.sub.critical is None:
         variables.model.add(variables.stall >= variables.turn() - variables.sub.num_stages * variables.tau)
 
 
+def trip_pace(variables: Variables) -> None:
+    """O v d tau >= v sum_s (f_s + i_s) + v sum_s (x_s + y_s) + (v - 1) (X + Y), with o micro-batches open at once.
+
+    A micro-batch is away for so long, through v chunks there and back. Each of d directions begins one in d v passes of
+    a stage, and at most o of its own are away. Only where a schedule is given by its passes, and a step has more.
+    """
+    sub = variables.sub
+    if sub.critical is None or not sub.critical.opened:
+        return
+    chunks, stages = sub.virtual_stages, range(sub.num_stages)
+    away = sum(variables.amount(position, "time") - variables.amount(position, "weight") for position in stages)
+    away += sum(variables.hop(position, way) for position in stages[:-1] for way in (0, 1))
+    around = sum(variables.hop(sub.num_stages - 1, way) for way in (0, 1)) if sub.turns else 0
+    opened = sub.critical.opened * sub.family.schedule.parts
+    variables.model.add(opened * variables.tau >= chunks * away + (chunks - 1) * around)
+
+
+def longest_path(variables: Variables) -> None:
+    """R >= sum_s (alpha_k f_s + beta_k i_s + gamma_k w_s) + eta_k sum_s (x_s + y_s) + theta_k (X + Y) for every path k.
+
+    What the critical path k of equal stages holds beside M v - 1 passes of a stage; and R >= tau, since a stage runs
+    M v of them. Only where a schedule is given by its passes.
+    """
+    sub = variables.sub
+    if sub.critical is None:
+        return
+    variables.model.add(variables.fill >= variables.tau)
+    for path in range(len(sub.fills)):
+        stages = sum(variables.sum(position, sub.fills[path]) for position in range(sub.num_stages))
+        joints = sum(
+            variables.across(position, (sub.crossings, sub.arounds)[position == sub.num_stages - 1][path, way])
+            for position in variables.senders
+            for way in (0, 1)
+        )
+        variables.model.add(variables.fill >= stages + joints)
+
+
+def mirrored(variables: Variables) -> None:
+    """y[s,c,n] = y[P-1-s,c,n] where the pipeline runs from both ends: facing ranks hold the same two stages."""
+    sub = variables.sub
+    if sub.family.schedule.directions == 1:
+        return
+    for column, taken in variables.taken.items():
+        facing = replace(column, position=sub.num_stages - 1 - column.position)
+        variables.model.add(taken == variables.taken.get(facing, 0))
+
+
 def sync_end(variables: Variables) -> None:
-    """S >= sync_s - sum_{j<s} (b_j + y_j) for every s: stages further on finish their backward passes earlier."""
+    """S >= sync_s - sum_{j<s} (b_j + y_j) for every s: stages further on finish their backward passes earlier.
+
+    S >= sync_s where a schedule is given by its passes: its ranks end at about the same time.
+    """
     behind: Linear = 0
     for position in range(variables.sub.num_stages):
-        variables.model.add(variables.sync >= variables.amount(position, "sync") - behind)
+        variables.model.add(variables.sync >= variables.sum(position, variables.sub.sync) - behind)
+        if variables.sub.critical is not None:
+            continue
         behind = behind + variables.amount(position, "backward")
         if position < variables.sub.num_stages - 1:
             behind = behind + variables.hop(position, 1)
@@ -163,5 +216,8 @@ CONSTRAINTS: tuple[Callable[[Variables], None], ...] = (
     uneven_pace,
     turn_pace,
     turn_stall,
+    trip_pace,
+    longest_path,
+    mirrored,
     sync_end,
 )

@@ -98,7 +98,7 @@ def _columns(model: cp_model.CpModel, sub: Subproblem, cost: NDArray[np.float64]
 def heavy_paces(sub: Subproblem, start: float) -> list[int]:
     """Return tau(h) [ns] for every number h of positions that take at least `start` [ns]."""
     held, stages = sub.in_flight, sub.num_stages
-    if held[0] >= sub.num_passes or stages == 1:
+    if not sub.cycles or stages == 1:
         return [floor(start)] * (stages + 1)
     hop = 0 if sub.blocking else int((sub.hops[0] + sub.hops[1]).min())
     paces = []

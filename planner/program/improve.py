@@ -18,10 +18,12 @@ PAIRED_STAGES = 16
 def improve(sub: Subproblem, start: Assignment) -> Assignment:
     """Return the plan in which no single change helps any more (or `start`): the best change is made, again and again.
 
+    Pipelines that run from both ends are left as they are: a single change would leave facing stages unlike.
+
     A change gives one position another choice, or moves a layer between two positions, or both; or swaps the choices
     and layers of two positions.
     """
-    if sub.num_stages > MOST_STAGES:
+    if sub.num_stages > MOST_STAGES or sub.family.schedule.directions > 1:
         return start
     choices, layers = np.array(start.choices), np.array(start.layers)
     best = int(objectives(sub, choices[None], layers[None])[0])

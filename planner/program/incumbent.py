@@ -37,8 +37,7 @@ def _uniform_times(table: Table, num_stages: int) -> NDArray[np.int64]:
     """Return (position, choice) [ns] with equal layers at every position."""
     rows = table.rows(num_stages)
     layer = table.num_layers // num_stages - 1
-    first = table.prices(first=True, last=num_stages == 1)
-    last = table.prices(first=num_stages == 1, last=True)
+    first, last = table.end(0, num_stages), table.end(num_stages - 1, num_stages)
     time = table.prices(first=False, last=False).time[rows, :, layer]
     time[0], time[-1] = first.time[rows[0], :, layer], last.time[rows[-1], :, layer]
     return time

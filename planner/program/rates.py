@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates import NEVER, Family, Table
+from planner.candidates import NEVER, Family, Table, held_counts
 
 Floats = NDArray[np.float64]
 IMPOSSIBLE = -1e200
@@ -65,11 +65,11 @@ def step_bounds(num_passes: int, paces: Floats, rests: Floats) -> Floats:
     return np.where(possible, (num_passes - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
 
 
-def held_counts(family: Family, stages: NDArray[np.int64], in_flights: NDArray[np.int64]) -> NDArray[np.int64]:
+def positions_held(family: Family, stages: NDArray[np.int64], in_flights: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return (P, F): how many positions of a pipeline of P stages hold F passes."""
     counts = np.zeros((len(stages), len(in_flights)), dtype=np.int64)
     for row, num_stages in enumerate(stages):
-        held = [family.schedule.in_flight(s, int(num_stages), family.num_microbatches) for s in range(num_stages)]
+        held = held_counts(family, int(num_stages))
         np.add.at(counts[row], np.searchsorted(in_flights, held), 1)
     return counts
 
@@ -82,7 +82,7 @@ def table_bounds(
 ) -> tuple[Floats, Floats, Floats]:
     """Return bounds [ns] for each P on tau and on the rest of the step, and (P, row) what a device is worth [ns].
 
-    Memory and recompute are included. `counts` are (P, F), as `held_counts` returns them.
+    Memory and recompute are included. `counts` are (P, F), as `positions_held` returns them.
 
     Positions are priced as middle stages, which are the cheapest; infinite where the layers cannot be held.
     """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.candidates import NEVER, Family, Space, Table
 from planner.program.bounds import Bound, Bounder
 from planner.program.incumbent import uniform_starts
-from planner.program.rates import best_rates, held_counts, rate_pace, rest_bounds, step_bounds, table_bounds
+from planner.program.rates import best_rates, positions_held, rate_pace, rest_bounds, step_bounds, table_bounds
 from planner.program.sets import BoundedSet, FamilySet, PipelineSet
 from planner.program.subproblem import Subproblem, build_subproblem, slowest
 from planner.units import NANOSECOND
@@ -49,7 +49,7 @@ class Refiner:
                 continue
             self.search.result.subproblems += len(stages)
             setting = (family.micro_batch, family.num_replicas, family.schedule.virtual_stages, family.pipelined)
-            key = (family.restriction.choices, *setting)
+            key = (family.restriction.choices, *setting, *stages.tolist())
             if key not in paced:
                 slices = family.num_slices(space.model.num_layers)
                 bodies = [space.costs(i, family.micro_batch, pipelined=family.pipelined).body for i in indices]
@@ -58,12 +58,11 @@ class Refiner:
                 rate, _ = best_rates(1 / layer[None, :], stages[:, None], space.usage[:, indices], capacity)
                 paced[key] = (rate_pace(slices, rate), float(slices * layer.min()))
             paces, rest = paced[key]
-            rest += self._edges(family)
             held = np.isfinite(paces)
             if held.any():
-                yield FamilySet(
-                    family=family, stages=stages[held], paces=paces[held], rests=np.full(int(held.sum()), rest)
-                )
+                whole = np.full(int(held.sum()), rest + self._edges(family))
+                rests = whole if family.schedule.orders is None else paces[held]
+                yield FamilySet(family=family, stages=stages[held], paces=paces[held], rests=rests)
 
     def price(self, entry: FamilySet) -> Iterator[PipelineSet]:
         """Price a family, look for uniform plans, and yield what can hold the layers, stage count by stage count."""
@@ -77,15 +76,17 @@ class Refiner:
         cutoff, highest = self.search.cutoff, self._highest(family, float(entry.rests.min()))
         table = space.table(family, highest, entry.stages.tolist())
         usage, capacity = space.usage[:, list(family.restriction.choices)], space.capacity // family.num_replicas
-        counts = self._held_counts(table, entry.stages)
+        counts = self._positions_held(table, entry.stages)
         paces, rests, prices = table_bounds(table, counts, usage, capacity)
+        spelled = family.schedule.orders is None
         besides = self._edges(family) + (entry.stages - 1) * (table.hops[0] + table.hops[1]).min()
-        paces, rests = np.maximum(paces, entry.paces), np.maximum(rests + besides, entry.rests)
+        paces = np.maximum(paces, entry.paces)
+        rests = np.maximum(rests + besides if spelled else paces, entry.rests)
         bounds = step_bounds(family.num_passes, paces, rests)
         for start in uniform_starts(space, table, entry.stages[bounds < self.search.best]):
             self.search.meet(*start)
         hopeful = np.flatnonzero(bounds < self.search.cutoff)
-        if np.isfinite(self.search.cutoff) and len(hopeful):
+        if np.isfinite(self.search.cutoff) and len(hopeful) and spelled:
             cutoff, highest = self.search.cutoff, self._highest(family, float(rests[hopeful].min()))
             within = rest_bounds(table, counts[hopeful], usage, capacity, prices[hopeful], highest)
             rests[hopeful] = np.maximum(rests[hopeful], within + besides[hopeful])
@@ -186,7 +187,8 @@ class Refiner:
 
         search = self.search
         cutoff = search.cutoff if np.isfinite(search.cutoff) else float(slowest(entry.sub))
-        solved = solve(entry.sub, entry.known, cutoff, search.gap, effort=entry.effort, time_limit=search.seconds_left)
+        limits = {"effort": entry.effort, "time_limit": search.seconds_left}
+        solved = solve(entry.sub, entry.known, cutoff, search.gap, tick=search.tell, **limits)
         search.result.solved += 1
         if solved.assignment is not None:
             search.meet(entry.sub, solved.assignment, solved=True)
@@ -218,10 +220,10 @@ class Refiner:
         )
         return float(sum(min(end) for end in ends)) / NANOSECOND / family.schedule.virtual_stages
 
-    def _held_counts(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _positions_held(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many positions hold how many micro-batches; families with the same M share the answer."""
         family = table.family
         key = (family.schedule, family.num_microbatches, len(table.in_flights), tuple(stages.tolist()))
         if key not in self._held:
-            self._held[key] = held_counts(family, stages, table.in_flights)
+            self._held[key] = positions_held(family, stages, table.in_flights)
         return self._held[key]

@@ -11,13 +11,13 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
 
 from planner.candidates import Space
-from planner.domain.progress import Reporter
+from planner.domain.progress import Reporter, Standing
 from planner.program.bounds import ROUNDING
 from planner.program.improve import improve
 from planner.program.refine import Refiner
@@ -149,6 +149,24 @@ class Search:
         self.result.found.append(found)
         self.best = min(self.best, found.objective)
 
+    def tell(self) -> None:
+        """Report how far the search has come."""
+        standing = Standing(
+            phase="first plans",
+            best=float(self.best) * NANOSECOND,
+            wanted=self.gap,
+            ends_in=max(0.0, self._deadline - time.monotonic()),
+        )
+        if self._queue:
+            bound = float(min(self._queue[0][0], self.best)) * NANOSECOND
+            standing = replace(standing, phase="equal replicas", left=self.left, bound=bound)
+        self.reporter.progress(standing)
+
+    def left(self) -> int:
+        """Return the number of subproblems that may still hold a plan of interest."""
+        hopeful = (entry for bound, _, entry in self._queue if bound < self.cutoff)
+        return sum(len(entry.stages) if isinstance(entry, FamilySet) else 1 for entry in hopeful)
+
     def close(self, entry: OpenSet, bound: float) -> None:
         """Drop a set: none of its plans lies below `bound` [ns]."""
         self.result.lower_bound = min(self.result.lower_bound, bound)
@@ -164,11 +182,15 @@ class Search:
         families = sorted(
             self._refiner.families(), key=lambda entry: (entry.family.schedule.virtual_stages > 1, entry.hope)
         )
-        opened = [list(self._refiner.price(entry)) for entry in families[:PRICED]]
+        opened = []
+        for entry in families[:PRICED]:
+            self.tell()
+            opened.append(list(self._refiner.price(entry)))
         hopeful = [min(parts, key=lambda part: part.hope) for parts in opened if parts]
         for part in sorted(hopeful, key=lambda part: part.hope)[:DIVES]:
             if time.monotonic() > self._deadline:
                 break
+            self.tell()
             for bounded in self._refiner.bound(part, note=False):
                 list(self._refiner.tighten(bounded, note=False))
         return [*(part for parts in opened for part in parts), *families[PRICED:]]
@@ -178,8 +200,8 @@ class Search:
             if time.monotonic() > self._deadline:
                 self.result.stopped = "time_limit"
                 return
-            bound, _, entry = self._queue[0]
-            self.reporter.progress("search", len(self._queue), self.best * NANOSECOND, bound * NANOSECOND)
+            entry = self._queue[0][2]
+            self.tell()
             # An interrupt in here leaves the entry where it is: the bound stays proved.
             opened = list(self._children(entry))
             heapq.heappop(self._queue)

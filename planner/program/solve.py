@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from planner.program.bounds import Bound
 from planner.program.constraints import CONSTRAINTS
-from planner.program.solver import Linear, new_solver, weighted
+from planner.program.solver import Linear, new_solver, run, weighted
 from planner.program.subproblem import Assignment, Subproblem, evaluate
 from planner.program.variables import Column, Variables, make_variables
 
@@ -40,7 +40,10 @@ def build(
     horizon: int,
     constraints: Sequence[Callable[[Variables], None]] = CONSTRAINTS,
 ) -> Variables:
-    """Return the program: min (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S under `constraints`."""
+    """Return the program: min (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S under `constraints`.
+
+    Where a schedule is given by its passes, it is min (M v - 1) tau + R + S.
+    """
     variables = make_variables(sub, columns, horizon)
     for constraint in constraints:
         constraint(variables)
@@ -49,22 +52,36 @@ def build(
 
 
 def objective(variables: Variables) -> Linear:
-    """Return the step time [ns]: (M v - 1) tau + sum_s t_s + sum_s (x_s + y_s) + (v - 1) Z + S."""
+    """Return the step time [ns]."""
     sub = variables.sub
+    paces = [(sub.num_passes - 1, lane) for lane in variables.lanes]
+    if sub.critical is not None:
+        return weighted([*paces, (1, variables.fill), (1, variables.sync)])
     stages = sum(variables.amount(position, "time") for position in range(sub.num_stages))
     hops = sum(variables.hop(position, way) for position in range(sub.num_stages - 1) for way in (0, 1))
-    paces = [(sub.num_passes - 1, lane) for lane in variables.lanes]
     stalls = (sub.virtual_stages - 1, variables.stall)
     return weighted([*paces, (1, variables.sync), stalls]) + stages + hops
 
 
+def _nothing() -> None:
+    """Do nothing while the solver works."""
+
+
 def solve(
-    sub: Subproblem, bound: Bound, cutoff: float, gap: float, *, effort: float, time_limit: float = 0.0
+    sub: Subproblem,
+    bound: Bound,
+    cutoff: float,
+    gap: float,
+    *,
+    effort: float,
+    time_limit: float = 0.0,
+    tick: Callable[[], None] = _nothing,
 ) -> Solved:
     """Find the best plan of `sub` below `cutoff` [ns], within `gap` of its optimum.
 
     `bound.value` must hold for `sub`. The solver stops after `effort` in its deterministic measure, so that the same
     input gives the same plan on any machine; a `time_limit` [s] gives that up.
+    Meanwhile `tick` is called again and again.
     """
     columns = useful_columns(bound, cutoff)
     if {column.position for column in columns} != set(range(sub.num_stages)):
@@ -79,7 +96,7 @@ def solve(
             hinted = (bound.start.choices[column.position], bound.start.layers[column.position])
             variables.model.add_hint(taken, (column.choice, column.layers) == hinted)
     solver = new_solver(effort, gap=gap, time_limit=time_limit)
-    status = solver.solve(variables.model)
+    status = run(solver, variables.model, tick)
     if status == cp_model.MODEL_INVALID:
         message = f"the program is invalid: {variables.model.validate()}"
         raise AssertionError(message)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
 SEED = 1
+TICK = 0.1
+"""[s] between two looks at a solver that works."""
 Linear: TypeAlias = Any
 """A linear expression of the solver, or an integer where nothing is left to choose."""
 
@@ -35,3 +38,26 @@ def new_solver(effort: float, *, gap: float = 0.0, time_limit: float = 0.0) -> c
     if time_limit > 0:
         parameters.max_time_in_seconds = time_limit
     return solver
+
+
+def run(solver: cp_model.CpSolver, model: cp_model.CpModel, tick: Callable[[], None]) -> Any:
+    """Solve, and return the status; `tick` is called several times a second meanwhile.
+
+    What `tick` raises, or an interrupt, stops the solver at once and goes on.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(solver.solve, model)
+        try:
+            while not wait((working,), TICK).done:
+                tick()
+        except BaseException:
+            _stop(solver, working)
+            raise
+    return working.result()
+
+
+def _stop(solver: cp_model.CpSolver, working: Future[Any]) -> None:
+    """Stop the solver; one that has not begun yet does not hear of it, so it is told until it ends."""
+    while not wait((working,), 0.0).done:
+        solver.stop_search()
+        wait((working,), TICK)

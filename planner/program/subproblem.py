@@ -17,6 +17,14 @@ from the last position to the first, and d_e what embedding or head add to one c
     turn = sum_s t_s + sum_s (x_s + y_s) + X + Y
     tau >= X, Y;   2 P tau >= turn if w_0 < M v;   v tau >= t_e + d_e + (v - 1) t_s for the ends e, every s other than e
     step also holds (v - 1) max(0, turn - P tau)
+
+Where a schedule is given by its passes (`planner.schedules.outline`), each critical path k of equal stages says what a
+step holds beside the passes of the slowest stage: with i_s the backward time without its part w_s for the weights, and
+phi_k, alpha_k, beta_k, gamma_k the passes and eta_k the transfers on the path beyond those of a rank, spread evenly,
+
+    step = (M v - 1) tau + max(tau, max_k sum_s (alpha_k f_s + beta_k i_s + gamma_k w_s) + eta_k sum_s (x_s + y_s))
+         + max_s sync_s
+    o tau >= sum_s (f_s + i_s) + sum_s (x_s + y_s)   where o < M micro-batches are open at once; no other cycles
 """
 
 from __future__ import annotations
@@ -30,6 +38,7 @@ from numpy.typing import NDArray
 
 from planner.candidates import NEVER, Family, Positions, Slots, Space, Table
 from planner.costs.hop import blocks
+from planner.program.critical import Critical, critical
 from planner.program.packing import first_fit
 
 Ticks = NDArray[np.int64]
@@ -57,6 +66,8 @@ class Subproblem:
     """(2, choice, choice)"""
     blocking: bool
     """Whether a stage waits until what it sends has arrived."""
+    critical: Critical | None
+    """Of a schedule that is given by its passes."""
     usage: NDArray[np.int64]
     """(row, choice) devices that a stage of one replica takes from each limit."""
     capacity: NDArray[np.int64]
@@ -91,6 +102,41 @@ class Subproblem:
         schedule, stages = self.family.schedule, self.num_stages
         return tuple(schedule.in_flight(s, stages, self.family.num_microbatches) for s in range(stages))
 
+    @property
+    def turns(self) -> bool:
+        """Whether the last position hands on to the first one's next chunk."""
+        return self.family.schedule.turns
+
+    @property
+    def cycles(self) -> bool:
+        """Whether tau waits for cycles of neighbouring positions, by their in-flight counts."""
+        return self.critical is None and self.in_flight[0] < self.num_passes
+
+    @cached_property
+    def fills(self) -> Ticks:
+        """(k, position, choice, n - 1) [ns] what a column adds to each critical path, or else its time."""
+        if self.critical is None:
+            return self.positions.time[None]
+        return self.critical.fills(self.positions)
+
+    @cached_property
+    def sync(self) -> Ticks:
+        """(position, choice, n - 1) [ns] from the stage's last pass, or that of all stages, to the end of its sync."""
+        return self.positions.sync if self.critical is None else self.critical.sync(self.positions)
+
+    @cached_property
+    def crossings(self) -> Ticks:
+        """(k, 2, choice, choice) [ns] what a joint adds to each critical path."""
+        if self.critical is None:
+            return self.hops[None]
+        return np.ceil(np.multiply.outer(self.critical.joints, self.hops)).astype(np.int64)
+
+    @cached_property
+    def arounds(self) -> Ticks:
+        """(k, 2, choice, choice) [ns] what the way from the last position to the first adds to each critical path."""
+        assert self.critical is not None, "there are paths"
+        return np.ceil(np.multiply.outer(self.critical.wraps, self.hops)).astype(np.int64)
+
     @cached_property
     def busy(self) -> Ticks:
         """(position, choice, n - 1) [ns] that a pass each way keeps a stage busy at least: with its cheapest sends."""
@@ -105,7 +151,7 @@ class Subproblem:
     @property
     def rounding(self) -> int:
         """[ns] by which rounding the prices up may have raised the objective."""
-        turns = 4 * (self.virtual_stages - 1) * self.num_stages
+        turns = (4 * (self.virtual_stages - 1) + 16 * (self.critical is not None)) * self.num_stages
         return 4 * self.num_passes * len(self.family.schedule.lanes) + 8 * self.num_stages + turns + 8
 
 
@@ -120,6 +166,7 @@ def build_subproblem(space: Space, table: Table, num_stages: int, limit: float =
         positions=table.positions(num_stages, limit),
         hops=table.hops if num_stages > 1 else np.zeros((2, len(indices), len(indices)), dtype=np.int64),
         blocking=blocks(table.family.schedule, space.framework),
+        critical=critical(table.family, num_stages),
         usage=space.usage[:, indices],
         capacity=space.capacity // replicas,
         least=-(-space.least // replicas),
@@ -144,6 +191,9 @@ def _adds_up(slots: Slots, space: Space, indices: list[int]) -> bool:
 def is_allowed(sub: Subproblem, assignment: Assignment) -> bool:
     """Tell whether an assignment met without the solver keeps every limit; a tight fit of odd widths may be missed."""
     choices = list(assignment.choices)
+    mirrored = (assignment.choices[::-1], assignment.layers[::-1]) == (assignment.choices, assignment.layers)
+    if sub.family.schedule.directions > 1 and not mirrored:
+        return False
     used = sub.usage[:, choices].sum(axis=1)
     if (used < sub.least).any() or (used > sub.capacity).any():
         return False
@@ -160,7 +210,7 @@ def is_allowed(sub: Subproblem, assignment: Assignment) -> bool:
 
 def slowest(sub: Subproblem) -> int:
     """Return a time [ns] that no plan of the subproblem exceeds."""
-    time, sync = sub.positions.time, sub.positions.sync
+    time, sync = sub.positions.time, sub.sync
     stages = np.where(time < NEVER, time, 0).max(axis=(1, 2)).sum()
     hops = sub.num_stages * (sub.hops[0] + sub.hops[1]).max(initial=0)
     exchange = np.where(time < NEVER, sync, 0).max()
@@ -185,23 +235,51 @@ def objectives(sub: Subproblem, choices: NDArray[np.int64], layers: NDArray[np.i
     where = (np.arange(sub.num_stages), choices, np.clip(layers, 1, width) - 1)
     fits = ((positions.time[where] < NEVER) & (layers >= 1) & (layers <= width)).all(axis=1)
     forward, backward, sync = (
-        np.where(fits[:, None], getattr(positions, name)[where], 0) for name in ("forward", "backward", "sync")
+        np.where(fits[:, None], array[where], 0) for array in (positions.forward, positions.backward, sub.sync)
     )
     ahead, back = sub.hops[0, choices[:, :-1], choices[:, 1:]], sub.hops[1, choices[:, :-1], choices[:, 1:]]
     none = np.zeros((len(choices), 1), dtype=np.int64)
     behind = np.concatenate([none, np.cumsum(backward[:, :-1] + back, axis=1)], axis=1)
     tau = bottlenecks(sub, forward, backward, ahead, back)
     fill = (forward + backward).sum(axis=1) + (ahead + back).sum(axis=1)
+    around = sub.hops[:, choices[:, -1], choices[:, 0]] if sub.turns else np.zeros((2, len(choices)), dtype=np.int64)
+    turn = fill + around.sum(axis=0)
+    if sub.turns:
+        tau = np.maximum.reduce([tau, *around, _uneven_paces(sub, choices, forward + backward)])
+    if sub.critical is not None:
+        weight = np.where(fits[:, None], positions.weight[where], 0)
+        tau = np.maximum(tau, _trip_paces(sub, fill - weight.sum(axis=1), around.sum(axis=0)))
+        rest = np.maximum(tau, _paths(sub, choices, where, fits)) + sync.max(axis=1)
+        return np.where(fits, (sub.num_passes - 1) * tau + rest, NEVER)
     rest = fill + (sync - behind).max(axis=1)
     if sub.virtual_stages > 1:
-        around = sub.hops[:, choices[:, -1], choices[:, 0]]
-        turn = fill + around.sum(axis=0)
-        tau = np.maximum.reduce([tau, *around, _uneven_paces(sub, choices, forward + backward)])
         if sub.in_flight[0] < sub.num_passes:
             tau = np.maximum(tau, -(-turn // (2 * sub.num_stages)))
-        stall = np.maximum(0, turn - sub.num_stages * tau)
-        rest += (sub.virtual_stages - 1) * stall
+        rest += (sub.virtual_stages - 1) * np.maximum(0, turn - sub.num_stages * tau)
     return np.where(fits, (sub.num_passes - 1) * tau + rest, NEVER)
+
+
+def _trip_paces(sub: Subproblem, once: Ticks, around: Ticks) -> Ticks:
+    """Return (K,) [ns] the bound on tau from the micro-batches that are open at once, rounded up."""
+    assert sub.critical is not None, "there are paths"
+    chunks, opened = sub.virtual_stages, sub.critical.opened
+    if not opened:
+        return np.zeros_like(once)
+    return -(-(chunks * once + (chunks - 1) * around) // (opened * sub.family.schedule.parts))
+
+
+def _paths(
+    sub: Subproblem,
+    choices: NDArray[np.int64],
+    where: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    fits: NDArray[np.bool_],
+) -> Ticks:
+    """Return (K,) [ns] what the longest critical path holds beside the passes of the slowest stage."""
+    stages = np.where(fits[:, None], sub.fills[:, where[0], where[1], where[2]], 0).sum(axis=2)
+    joints = sub.crossings[:, :, choices[:, :-1], choices[:, 1:]].sum(axis=(1, 3))
+    wraps = sub.arounds[:, :, choices[:, -1], choices[:, 0]].sum(axis=1) if sub.turns else 0
+    longest: Ticks = (stages + joints + wraps).max(axis=0)
+    return longest
 
 
 def _uneven_paces(sub: Subproblem, choices: NDArray[np.int64], time: Ticks) -> Ticks:
@@ -229,7 +307,7 @@ def bottlenecks(sub: Subproblem, forward: Ticks, backward: Ticks, ahead: Ticks, 
     held = np.array(sub.in_flight)
     time = np.concatenate([none, np.cumsum(forward + backward, axis=1)], axis=1)
     hops = np.concatenate([none, np.cumsum(ahead + back, axis=1)], axis=1)
-    for start in np.flatnonzero(held < sub.num_passes).tolist():
+    for start in np.flatnonzero(held < sub.num_passes).tolist() if sub.cycles else ():
         cycles = time[:, start + 1 :] - time[:, [start]] + hops[:, start:] - hops[:, [start]]
         weights = held[start] - held[start:] + 1
         paced = np.maximum(paced, (-(-cycles // weights)).max(axis=1))

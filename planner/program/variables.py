@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from planner.program.solver import Linear, weighted
@@ -37,6 +39,8 @@ class Variables:
     """[ns] by which the last gradient exchange outlasts the last backward pass of stage 0."""
     stall: cp_model.IntVar
     """[ns] by which the way round all stages outlasts a round of passes; zero where stages are one chunk."""
+    fill: cp_model.IntVar
+    """[ns] what the longest critical path holds beside the passes of the slowest stage; zero without such paths."""
     joints: dict[tuple[int, int, int], cp_model.IntVar]
     """0/1 by (position, choice, next position's choice), where transfers differ."""
     by_position: dict[int, list[Column]] = field(default_factory=dict)
@@ -48,7 +52,7 @@ class Variables:
 
     @property
     def senders(self) -> range:
-        """The positions that hand micro-batches on; the last one does where stages have several chunks."""
+        """The positions that hand micro-batches on; the last one does where the pipeline turns."""
         return senders(self.sub)
 
     def following(self, position: int) -> int:
@@ -73,15 +77,21 @@ class Variables:
         return sorted({column.choice for column in self.columns(position)})
 
     def amount(self, position: int, name: str) -> Linear:
-        """Return a priced quantity [ns] of the position: ``forward``, ``backward``, ``time`` or ``sync``."""
-        array = getattr(self.sub.positions, name)
+        """Return a priced quantity [ns] of the position: ``forward``, ``weight``, ``time``, ``sync`` and others."""
+        return self.sum(position, getattr(self.sub.positions, name))
+
+    def sum(self, position: int, array: NDArray[np.int64]) -> Linear:
+        """Return what `array`, (position, choice, n - 1), says of the position."""
         return weighted(
             (array[position, column.choice, column.layers - 1], self.taken[column]) for column in self.columns(position)
         )
 
     def hop(self, position: int, direction: int) -> Linear:
         """Return the transfer time [ns] between a position and the next: direction 0 forward, 1 backward."""
-        table = self.sub.hops[direction]
+        return self.across(position, self.sub.hops[direction])
+
+    def across(self, position: int, table: NDArray[np.int64]) -> Linear:
+        """Return what `table`, (choice, choice), says of a position and the next."""
         following = self.choices(self.following(position))
         pairs = [(here, there) for here in self.choices(position) for there in following]
         if (position, *pairs[0]) not in self.joints:
@@ -109,7 +119,7 @@ class Variables:
 
 def senders(sub: Subproblem) -> range:
     """Return the positions that hand micro-batches on."""
-    return range(sub.num_stages if sub.virtual_stages > 1 else sub.num_stages - 1)
+    return range(sub.num_stages if sub.turns else sub.num_stages - 1)
 
 
 def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> Variables:
@@ -136,7 +146,8 @@ def make_variables(sub: Subproblem, columns: Sequence[Column], horizon: int) -> 
         taken=taken,
         lanes=lanes,
         sync=model.new_int_var(0, horizon, ""),
-        stall=model.new_int_var(0, horizon if sub.virtual_stages > 1 else 0, ""),
+        stall=model.new_int_var(0, horizon if sub.virtual_stages > 1 and sub.critical is None else 0, ""),
+        fill=model.new_int_var(0, horizon, "") if sub.critical else model.new_constant(0),
         joints=joints,
         by_position=dict(by_position),
     )

@@ -4,7 +4,9 @@ Source: MLCommons Chakra, ``schema/protobuf/et_def.proto`` (commit 21585d8): a f
 messages, each behind its length. Attributes have the types that ASTRA-sim reads (``et_feeder_node.cpp`` there and
 ``Workload.cc`` of ASTRA-sim, commit 518bd51). What a simulator is to find out, the time of transfers and of the
 exchange of gradients, is left to it; passes have the predicted time, with what tensor and context ranks exchange
-inside them. The exchange comes after the last pass as one all-reduce, nothing of it hidden.
+inside them. The exchange comes after the last pass as one all-reduce, nothing of it hidden; where a schedule runs from
+both ends, with the ranks that hold the same layers for the other direction. Of two passes that run at once the first
+waits for the inputs of both, and what both hand on leaves after the second.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from planner.domain.plan import Plan
 from planner.errors import SpecError
 from planner.report.protobuf import always, delimited, integer, nested, packed, text
 from planner.report.window import pass_name
+from planner.schedules import BACKWARD, FORWARD, WEIGHT, schedule_of
 from planner.simulate import Event, Timeline
-from planner.simulate.events import ACTIVATIONS, COMPUTE, P2P
+from planner.simulate.events import ACTIVATIONS, P2P, Pass, course
 from planner.simulate.timeline import OPTIMIZER, OVERHEAD
 from planner.units import MICROSECOND, Bytes
 
@@ -60,17 +63,19 @@ def chakra_traces(plan: Plan, found: Timeline, placed: Placement, sizes: Sizes) 
     """
     _refuse(plan, found)
     where = {(rank.replica, rank.stage, rank.cp_rank, rank.tp_rank): rank.rank for rank in placed.ranks}
-    groups = _groups(placed.ranks)
+    groups = _groups(plan, placed.ranks)
+    orders = course(schedule_of(plan), plan.num_stages, plan.num_microbatches).orders
     numbers = {members: str(number) for number, members in enumerate(dict.fromkeys(groups.values()), 1)}
     listed = {number: list(members) for members, number in numbers.items() if len(members) > 1}
     yield GROUPS, f"{json.dumps(listed)}\n".encode()
     transfers = [event for event in found.events if event.lane == P2P]
     for rank in placed.ranks:
         members = groups[rank.rank]
-        trace = _Trace(plan, rank, where, sizes, transfers)
-        trace.run([event for event in found.events if event.stage == rank.stage and event.lane == COMPUTE])
-        trace.exchange(numbers[members], len(members))
-        trace.finish([event for event in found.events if event.stage == rank.stage])
+        updates = schedule_of(plan).updates(plan.num_microbatches)
+        trace = _Trace(plan, rank, where, sizes, transfers, numbers[members], len(members), updates)
+        own = [event for event in found.events if event.stage == rank.stage]
+        trace.run(orders[rank.stage], found.passes[rank.stage], [event for event in own if event.name == OPTIMIZER])
+        trace.finish(own)
         yield f"step.{rank.rank}.et", b"".join([delimited(text(1, SCHEMA)), *trace.written])
 
 
@@ -88,12 +93,13 @@ def _refuse(plan: Plan, found: Timeline) -> None:
         )
 
 
-def _groups(ranks: Sequence[Rank]) -> dict[int, tuple[int, ...]]:
-    """Return rank -> the ranks that hold the same weights."""
-    alike: dict[tuple[int, int], list[int]] = {}
+def _groups(plan: Plan, ranks: Sequence[Rank]) -> dict[int, tuple[int, ...]]:
+    """Return rank -> the ranks that hold the same weights: with two directions those of the facing stage, too."""
+    held = [frozenset(number for _, number in hosted) for hosted in schedule_of(plan).hosted(plan.num_stages)]
+    alike: dict[tuple[frozenset[int], int], list[int]] = {}
     for rank in ranks:
-        alike.setdefault((rank.stage, rank.tp_rank), []).append(rank.rank)
-    return {rank.rank: tuple(alike[rank.stage, rank.tp_rank]) for rank in ranks}
+        alike.setdefault((held[rank.stage], rank.tp_rank), []).append(rank.rank)
+    return {rank.rank: tuple(alike[held[rank.stage], rank.tp_rank]) for rank in ranks}
 
 
 @dataclass(slots=True)
@@ -106,12 +112,18 @@ class _Trace:
     """(replica, stage, context rank, tensor rank) -> rank."""
     sizes: Sizes
     transfers: Sequence[Event]
+    group: str
+    """Number of the ranks that exchange gradients."""
+    ranks: int
+    """How many these are."""
+    updates: int
+    """Of the weights in a step: 1, or one behind each backward pass."""
     written: list[bytes] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
     """What the next node on the compute lane waits for."""
 
-    def run(self, events: Sequence[Event]) -> None:
-        """Write the passes, and around each what it receives and sends."""
+    def run(self, order: Sequence[Pass], passes: Sequence[Event], updates: Sequence[Event]) -> None:
+        """Write the passes in their order; around each, or each pair, what it receives and sends, and the updates."""
         stage = self.rank.stage
         sent, fed = {}, {}
         for tag, event in enumerate(self.transfers):
@@ -120,31 +132,40 @@ class _Trace:
                 sent[way, event.micro_batch, event.chunk] = tag
             if event.other == stage:
                 fed[way, event.micro_batch, event.other_chunk] = tag
-        for event in events:
-            if event.micro_batch < 0:
-                continue
-            place = (event.name == "F", event.micro_batch, event.chunk)
-            received = fed.get(place) if event.name != "W" else None
-            leaves = sent.get(place) if event.name != "W" else None
-            inputs = [] if received is None else list(self._transfer(RECEIVES, received, []))
-            done = self._compute(pass_name(event, self.plan.virtual_stages), event, inputs)
-            outputs = [] if leaves is None else list(self._transfer(SENDS, leaves, [done]))
-            self.before = [done, *(outputs if self.sizes.blocking else [])]
+        times = {(event.name, event.micro_batch, event.chunk): event for event in passes}
+        update = iter(updates)
+        for together in _together(order):
+            places = [(one.kind == FORWARD, one.micro_batch, one.chunk) for one in together if one.kind != WEIGHT]
+            received = [fed[place] for place in places if place in fed]
+            leaves = [sent[place] for place in places if place in sent]
+            inputs = [node for tag in received for node in self._transfer(RECEIVES, tag, [])]
+            for one in together:
+                event = times[one.kind, one.micro_batch, one.chunk]
+                done = self._compute(pass_name(event, self.plan.virtual_stages), event, inputs)
+                self.before, inputs = [done], []
+            outputs = [node for tag in leaves for node in self._transfer(SENDS, tag, self.before)]
+            self.before += outputs if self.sizes.blocking else []
+            if self.updates > 1 and together[-1].kind == BACKWARD:
+                self._exchange()
+                self.before = [self._compute(OPTIMIZER, next(update), [])]
 
-    def exchange(self, group: str, ranks: int) -> None:
-        """Write the exchange of gradients as one all-reduce that sends as much, after the last pass."""
-        ring = self.sizes.rings[self.rank.stage]
+    def _exchange(self) -> None:
+        """Write the exchange of gradients of an update as one all-reduce that sends as much."""
+        ring, ranks = self.sizes.rings[self.rank.stage] / self.updates, self.ranks
         if ranks < 2 or not ring:
             return
         size = round(ring * ranks / (2 * (ranks - 1)))
         attributes = [_attribute("comm_type", INT64, ALL_REDUCE), _attribute("comm_size", INT64, size)]
-        attributes.append(_attribute("pg_name", STRING, group))
+        attributes.append(_attribute("pg_name", STRING, self.group))
         self.before = [self._node("gradient exchange", COLLECTIVE, self.before, attributes)]
 
     def finish(self, events: Sequence[Event]) -> None:
-        """Write what comes after the exchange."""
+        """Write what comes after the last pass: exchange and update of a step that has one, and the overhead."""
+        if self.updates == 1:
+            self._exchange()
+        after = {OPTIMIZER, OVERHEAD} if self.updates == 1 else {OVERHEAD}
         for event in events:
-            if event.name in {OPTIMIZER, OVERHEAD}:
+            if event.name in after:
                 self.before = [self._compute(event.name, event, [])]
 
     def _compute(self, name: str, event: Event, inputs: Sequence[int]) -> int:
@@ -185,6 +206,15 @@ class _Trace:
         )
         self.written.append(delimited(b"".join(fields)))
         return number
+
+
+def _together(order: Sequence[Pass]) -> Iterator[tuple[Pass, ...]]:
+    """Yield the passes of a stage, those that run at once together."""
+    at = 0
+    while at < len(order):
+        number = 1 + order[at].paired
+        yield tuple(order[at : at + number])
+        at += number
 
 
 def _partners(inner: int, here: int, there: int) -> range:

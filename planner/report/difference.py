@@ -75,6 +75,12 @@ def predicted(before: Side, after: Side) -> list[Difference]:
     return [*found, *fits]
 
 
+def difference_line(before: Side, after: Side) -> str:
+    """Return the step times of both and what was decided otherwise, as one line."""
+    times = [f"{one.name} {one.before} -> {one.after} ({one.change})" for one in predicted(before, after)[:1]]
+    return "; ".join([*times, in_words(decided(before, after)) or "the decision is the same"])
+
+
 def difference_text(names: tuple[str, str], before: Side, after: Side, width: int = WIDTH) -> str:
     """Return both parts as a page; `names` say which plan is which."""
     changed = decided(before, after)

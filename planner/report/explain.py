@@ -19,7 +19,10 @@ from planner.report.prediction import MEMORY_TITLE, memory_lines
 from planner.report.problems import rejection_lines, spans
 from planner.report.ranks import rank_lines
 from planner.report.stages import stage_table
+from planner.report.staleness import stale_lines
+from planner.report.strip import strip_lines
 from planner.schedules import schedule_of
+from planner.simulate import Timeline
 
 if TYPE_CHECKING:
     from planner.placement import Placement
@@ -61,23 +64,30 @@ def explain_text(
     model: Model,
     job: Job,
     *,
+    step: Timeline | None = None,
     certificate: Certificate | None = None,
     placed: Placement | None = None,
     found: Outcome | None = None,
     comparisons: Sequence[Comparison] = (),
     width: int = WIDTH,
 ) -> str:
-    """Return the explanation of a plan; `found` is what a search for the same job finds, if one was made."""
+    """Return the explanation of a plan.
+
+    `step` is what its stages do, as `planner.pipeline.observed.glance` tells; `found` is what a search for the same job
+    finds, if one was made.
+    """
     lines = [
         *header(cluster, model, job, (), width),
         "",
-        *stage_table(plan, prediction, cluster, width),
+        *stage_table(plan, prediction, cluster),
         "",
         *labelled("plan", decision(plan), width),
         *(rank_lines(placed, width) if placed else []),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *(labelled("proof", proof(certificate, of=plan), width) if certificate else []),
+        *strip_lines(plan, prediction, step, width),
         "",
         "what binds",
         *(line for text in binding(plan, prediction) for line in bullet(text, width)),
@@ -181,9 +191,3 @@ def why_not_lines(comparison: Comparison, width: int = WIDTH) -> list[str]:
     ]
     head = ["part", "this plan", "that plan", "difference"]
     return [title, *labelled("", text, width), *table(head, rows, right="this plan,that plan,difference", indent=2)]
-
-
-def progress_line(phase: str, open_sets: int, best: float, bound: float) -> str:
-    """Return how far a search has come, in one short line."""
-    gap = f", gap {percent(max(0.0, 1 - bound / best))}" if 0 < best < float("inf") and bound > 0 else ""
-    return f"{phase}: {plural(open_sets, 'subproblem')} open, best {seconds(best)}, bound {seconds(bound)}{gap}"

@@ -7,25 +7,28 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from planner.domain.plan import Plan
+from planner.report.cells import OTHER, Stretch, lengths
 from planner.report.figures import gib, seconds, words
 from planner.report.layout import WIDTH, cut, joined, labelled
+from planner.report.looks import (
+    BUSY_ELSEWHERE,
+    CUT,
+    IDLE,
+    KINDS,
+    LETTERS,
+    OTHER_STYLES,
+    SENDS,
+    STYLES,
+    Look,
+)
+from planner.report.overlap import overlap
 from planner.report.plan import decision
 from planner.report.span import Segment, segments
 from planner.report.stages import replicas_text
 from planner.report.window import busy
 from planner.simulate import Event, Timeline
 from planner.simulate.events import COMPUTE, DP, P2P
-from planner.simulate.timeline import EXCHANGE, OPTIMIZER, OVERHEAD
 
-IDLE, BUSY_ELSEWHERE, SENDS, CUT = ".", " ", ">", "~"
-"""What stands for the time of a stage beside its passes."""
-LETTERS = {"F": "0123456789", "B": "abcdefghij", "I": "abcdefghij", "W": "klmnopqrst"}
-"""Kind of pass -> what stands for it, by the last digit of its micro-batch."""
-STYLES = {"F": "black on bright_cyan", "B": "black on yellow", "I": "black on yellow", "W": "black on bright_green"}
-"""Kind of pass -> its colours; they only decorate."""
-OTHER = {EXCHANGE: "=", OPTIMIZER: "#", OVERHEAD: "+"}
-"""What stands for what comes after the passes."""
-OTHER_STYLES = {IDLE: "bright_black", SENDS: "magenta", "=": "magenta", "#": "green", "+": "bright_black"}
 GROUP = 14
 """[columns] that the name of a group may take."""
 MOST_ROWS = 48
@@ -65,7 +68,8 @@ def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
     cells = max(20, width - title - 1 - len(busies[0]) - len(peaks[0]))
     parts = segments(found, cells)
     page = _Page()
-    for line in [*labelled("plan", decision(plan), width), *labelled("step", _said(found), width), ""]:
+    texts = (("plan", decision(plan)), ("step", _said(found)), ("note", overlap(plan, found)))
+    for line in [*(line for label, text in texts if text for line in labelled(label, text, width)), ""]:
         page.line(line)
     page.line(" " * (title + 1 + cells) + " busy    GiB")
     events = _by_stage(found)
@@ -108,7 +112,7 @@ class _Page:
                 self.length -= 1
         self.add(f"{text}\n")
 
-    def cells(self, cells: Iterable[tuple[str, str]]) -> None:
+    def cells(self, cells: Iterable[Look]) -> None:
         """Add (character, style), alike neighbours in one span."""
         for style, run in groupby(cells, key=lambda cell: cell[1]):
             characters = [character for character, _ in run]
@@ -165,31 +169,20 @@ def _told(found: Timeline, parts: Sequence[Segment]) -> set[int]:
     return {stage for stage, time in enumerate(shortest) if time >= LEAST * cell}
 
 
-def _cells(events: Sequence[Event], row: _Row, part: Segment, *, told: bool) -> Iterator[tuple[str, str]]:
-    """Yield (character, style) of each cell: the longest thing in it."""
+def _cells(events: Sequence[Event], row: _Row, part: Segment, *, told: bool) -> Iterator[Look]:
+    """Yield the look of each cell: the longest thing in it."""
     if part.is_cut:
         yield from [(CUT, "bright_black")] * part.num_cells
         return
-    lengths: list[dict[tuple[str, str], float]] = [{} for _ in range(part.num_cells)]
-    for event in events:
-        if event.end <= part.start or event.start >= part.end:
-            continue
-        looks = _look(event, row, told=told)
-        first = max(0, int((event.start - part.start) / part.cell))
-        last = min(part.num_cells - 1, int((event.end - part.start) / part.cell))
-        for cell in range(first, last + 1):
-            begin = part.start + cell * part.cell
-            overlap = min(event.end, begin + part.cell) - max(event.start, begin)
-            if overlap > 0:
-                lengths[cell][looks] = lengths[cell].get(looks, 0.0) + overlap
-    for found in lengths:
+    stretches = (Stretch(event.start, event.end, _look(event, row, told=told)) for event in events)
+    for found in lengths(stretches, part):
         yield _longest(found, part.cell)
 
 
-def _longest(lengths: dict[tuple[str, str], float], cell: float) -> tuple[str, str]:
+def _longest(found: dict[Look, float], cell: float) -> Look:
     """Return what fills most of a cell; a pass before what runs beside it."""
-    passes = {look: length for look, length in lengths.items() if look[0] not in OTHER_STYLES}
-    rest = {look: length for look, length in lengths.items() if look not in passes}
+    passes = {look: length for look, length in found.items() if look[0] not in OTHER_STYLES}
+    rest = {look: length for look, length in found.items() if look not in passes}
     if sum(passes.values()) >= cell / 2:
         return max(passes, key=lambda look: passes[look])
     if rest and max(rest.values()) >= cell / 2:
@@ -197,7 +190,7 @@ def _longest(lengths: dict[tuple[str, str], float], cell: float) -> tuple[str, s
     return IDLE, OTHER_STYLES[IDLE]
 
 
-def _look(event: Event, row: _Row, *, told: bool) -> tuple[str, str]:
+def _look(event: Event, row: _Row, *, told: bool) -> Look:
     """Return the character and the style of an event."""
     if event.lane == P2P:
         return SENDS, OTHER_STYLES[SENDS]
@@ -227,14 +220,13 @@ def _axis(parts: Sequence[Segment]) -> list[str]:
 def _legend(plan: Plan, found: Timeline, drawn: set[str], width: int) -> list[str]:
     """Return what the characters mean, those that are drawn."""
     kinds = {event.name for passes in found.passes for event in passes}
-    names = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
     told = bool(drawn & {character for letters in LETTERS.values() for character in letters})
     texts = []
-    for kind in (kind for kind in names if kind in kinds):
+    for kind in (kind for kind in KINDS if kind in kinds):
         if drawn & {*LETTERS[kind]}:
-            texts.append(f"{LETTERS[kind][0]}-{LETTERS[kind][-1]} {names[kind]} of micro-batch 0-9, 10-19, ...")
+            texts.append(f"{LETTERS[kind][0]}-{LETTERS[kind][-1]} {KINDS[kind]} of micro-batch 0-9, 10-19, ...")
         if kind in drawn:
-            texts.append(f"{kind} {names[kind]}{' of a shorter pass' * told}")
+            texts.append(f"{kind} {KINDS[kind]}{' of a shorter pass' * told}")
     others = {SENDS: "sends only", **{character: words(name) for name, character in OTHER.items()}, IDLE: "idle"}
     others[CUT] = "not shown: the passes between repeat"
     texts += [f"{character} {text}" for character, text in others.items() if character in drawn]

@@ -9,6 +9,7 @@ from planner.report.difference import Side, decided, in_words
 from planner.report.figures import gib, percent, seconds, words
 from planner.report.layout import joined
 from planner.report.plan import decision, speed
+from planner.report.staleness import stale_text
 from planner.report.to_json import prediction_record
 from planner.specs.plan import PlanFile, plan_record
 
@@ -20,7 +21,7 @@ def summary(file: PlanFile, prediction: Prediction | None, best: Outcome | None)
     """Return what a plan is, a text for each line."""
     lines = [decision(file.plan)]
     if prediction:
-        lines.append(speed(prediction))
+        lines += [speed(prediction), *filter(None, [stale_text(file.plan)])]
         lines += [memory(prediction)] if prediction.fits else []
         lines += [against_best(file, prediction, best)] if best else []
     return lines

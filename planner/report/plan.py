@@ -15,6 +15,9 @@ from planner.report.header import header
 from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
 from planner.report.pressure import warning_lines
 from planner.report.stages import axes, degrees, has_splits, stage_table
+from planner.report.staleness import stale_lines
+from planner.report.strip import strip_lines
+from planner.simulate import Timeline
 
 RUNNERS_UP = 5
 """Alternatives that are shown."""
@@ -31,6 +34,7 @@ def plan_text(
     model: Model,
     job: Job,
     *,
+    step: Timeline | None = None,
     defaults: Sequence[str] = (),
     runs_on: Sequence[str] = (),
     hint: str = "",
@@ -43,6 +47,7 @@ def plan_text(
         cluster: where it runs.
         model: what it trains.
         job: the training job.
+        step: what the stages do in a step, as `planner.pipeline.observed.glance` tells.
         defaults: a sentence for each value of the job that is a default.
         runs_on: names of the frameworks that can run the plan.
         hint: what to type next.
@@ -52,10 +57,11 @@ def plan_text(
     lines = [
         *header(cluster, model, job, defaults, width),
         "",
-        *stage_table(plan, prediction, cluster, width),
+        *stage_table(plan, prediction, cluster),
         "",
         *labelled("plan", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *labelled("proof", proof(outcome.certificate, outcome.search, of=plan), width),
         *warning_lines(prediction, width),
@@ -63,6 +69,7 @@ def plan_text(
         *idle_lines(plan, cluster, job, width),
         *training_lines(plan, prediction, cluster, job, width),
         *labelled("runs on", _runs_on(runs_on), width),
+        *strip_lines(plan, prediction, step, width),
         "",
         *where_time_goes(prediction),
         *runner_up_table(outcome, width),

@@ -18,6 +18,9 @@ from planner.report.plan import decision, idle_lines, speed, training_lines, whe
 from planner.report.pressure import warning_lines
 from planner.report.problems import problem_lines, repair_lines, spans
 from planner.report.stages import ROWS, runs, stage_table
+from planner.report.staleness import stale_lines
+from planner.report.strip import strip_lines
+from planner.simulate import Timeline
 
 
 def prediction_text(
@@ -28,6 +31,7 @@ def prediction_text(
     model: Model,
     job: Job,
     *,
+    step: Timeline | None = None,
     defaults: Sequence[str] = (),
     repairs: Sequence[Repair] = (),
     width: int = WIDTH,
@@ -41,6 +45,7 @@ def prediction_text(
         cluster: where it runs.
         model: what it trains.
         job: the training job.
+        step: what the stages do in a step, as `planner.pipeline.observed.glance` tells.
         defaults: sentences on the values of the job that nobody chose.
         repairs: changes with which it would fit.
         width: [columns] of the page.
@@ -48,15 +53,17 @@ def prediction_text(
     lines = [
         *header(cluster, model, job, defaults, width),
         "",
-        *stage_table(plan, prediction, cluster, width),
+        *stage_table(plan, prediction, cluster),
         "",
         *labelled("layout", decision(plan), width),
         *labelled("step", speed(prediction), width),
+        *stale_lines(plan, width),
         *confidence_lines(prediction, width),
         *labelled("fits", _fits(prediction), width),
         *warning_lines(prediction, width),
         *idle_lines(plan, cluster, job, width, searched=False),
         *training_lines(plan, prediction, cluster, job, width),
+        *strip_lines(plan, prediction, step, width),
         "",
         *where_time_goes(prediction),
         "",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from planner.report.layout import WIDTH, labelled, table, wrapped_rows
 from planner.schedules import Schedule
+
+SHAPE = (8, 64)
+"""Stages and micro-batches of a pipeline that shows whether ranks are alike."""
 
 
 def show_schedules(schedules: Sequence[Schedule], width: int = WIDTH) -> str:
@@ -16,7 +19,7 @@ def show_schedules(schedules: Sequence[Schedule], width: int = WIDTH) -> str:
         [
             listed.name,
             f"{listed.virtual_stages} or more" if listed.with_chunks else str(listed.virtual_stages),
-            f"{listed.directions * listed.weight_versions}x",
+            "by rank" if (copies := weight_copies(listed)) is None else f"{copies}x",
             "yes" if listed.searched else "no",
             ", ".join(f"{framework}: {name}" for framework, name in listed.runs_as) or "-",
         ]
@@ -33,6 +36,18 @@ def show_schedules(schedules: Sequence[Schedule], width: int = WIDTH) -> str:
     return "\n".join([*lines, "", *labelled("", note, width, indent=0)]) + "\n"
 
 
+def weight_copies(listed: Schedule) -> int | None:
+    """Return the copies of the weights that ranks hold together, versions included; None if it depends on the rank."""
+    versions = everywhere(listed.weight_versions)
+    return None if versions is None else listed.directions * versions
+
+
+def everywhere(of: Callable[[int, int, int], int]) -> int | None:
+    """Return what is the same on all ranks of a pipeline, looked at in one of a few stages; None if nothing is."""
+    found = {of(rank, *SHAPE) for rank in range(SHAPE[0])}
+    return found.pop() if len(found) == 1 else None
+
+
 def schedule_record(listed: Schedule) -> dict[str, Any]:
     """Return a schedule as plain data."""
     return {
@@ -40,8 +55,8 @@ def schedule_record(listed: Schedule) -> dict[str, Any]:
         "summary": listed.summary,
         "virtual_stages": listed.virtual_stages,
         "any_virtual_stages": listed.with_chunks is not None,
-        "weight_copies": listed.directions * listed.weight_versions,
-        "staleness": listed.staleness,
+        "weight_copies": weight_copies(listed),
+        "staleness": everywhere(listed.staleness),
         "changes_semantics": listed.changes_semantics,
         "searched": listed.searched,
         "joins_steps": listed.joins_steps,

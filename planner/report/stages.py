@@ -9,10 +9,8 @@ from planner.domain.cluster import Cluster
 from planner.domain.plan import CP_COMM_TYPES, Plan, Stage
 from planner.domain.prediction import Prediction, StagePrediction
 from planner.report.figures import count, gib, milliseconds, plural
-from planner.report.layout import WIDTH, bar, cut, table
+from planner.report.layout import cut, table
 
-CELLS = range(4, 11)
-"""[columns] that a memory bar may take; where there is not room for the least there is none."""
 NAME = 16
 """[columns] that the name of a group may take."""
 CHUNKS = 2
@@ -63,13 +61,13 @@ def _runs(plan: Plan, predictions: Sequence[StagePrediction], start: int) -> lis
     return found
 
 
-def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int = WIDTH) -> list[str]:
+def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[str]:
     """Return the lines of the table; of each kind of pipeline one, below a line that says how many there are."""
     lines: list[str] = []
     for kind, (pipeline, found) in enumerate(_kinds(plan, prediction)):
         if plan.other_pipelines:
             lines += [*([""] if kind else []), f"pipelines {kind}: {replicas_text(pipeline)}"]
-        lines += _run_table(pipeline, found, cluster, axes(plan), width, split=has_splits(plan))
+        lines += _run_table(pipeline, found, cluster, axes(plan), split=has_splits(plan))
     return lines
 
 
@@ -103,16 +101,11 @@ def replicas_text(plan: Plan) -> str:
     return f"{plural(plan.num_replicas, 'replica')} with {each} of {plan.micro_batch} a step{short}, {share}"
 
 
-def _run_table(
-    plan: Plan, found: Sequence[Run], cluster: Cluster, cut_by: Sequence[str], width: int, *, split: bool
-) -> list[str]:
+def _run_table(plan: Plan, found: Sequence[Run], cluster: Cluster, cut_by: Sequence[str], *, split: bool) -> list[str]:
     shown = [*cut_by, *(["split"] if split else [])]
-    head = _head(cut_by, split=split)
     flush = ",".join(["nodes", "devices", "each", *shown, "fwd+bwd ms"])
-    rows = [[*_cells(run, plan, cluster, cut_by, split=split), _memory(run, 0)] for run in found[:ROWS]]
-    room = width - max(map(len, table(head, rows, right=flush))) - 1
-    cells = min(room, CELLS[-1]) if room >= CELLS[0] else 0
-    lines = table(head, [[*row[:-1], _memory(run, cells)] for row, run in zip(rows, found, strict=False)], right=flush)
+    rows = [[*_cells(run, plan, cluster, cut_by, split=split), _memory(run)] for run in found[:ROWS]]
+    lines = table(_head(cut_by, split=split), rows, right=flush)
     if len(found) > ROWS:
         lines.append(f"... and {len(found) - ROWS} more rows; --format json has them all")
     return lines
@@ -195,9 +188,7 @@ def recompute(stage: Stage) -> str:
     return f"{stage.num_recomputed}/{stage.num_layers} full{rest}"
 
 
-def _memory(run: Run, cells: int) -> str:
-    """Return peak and limit of the fullest stage of a row, behind a bar of `cells` cells."""
+def _memory(run: Run) -> str:
+    """Return peak and limit of the fullest stage of a row."""
     fullest = run.fullest
-    peak, limit = fullest.peak_memory, fullest.memory_limit
-    drawn = f"{bar(peak / limit, cells)} " if cells else ""
-    return f"{drawn}{gib(peak)}/{gib(limit)}{'' if fullest.fits else ' too full'}"
+    return f"{gib(fullest.peak_memory)}/{gib(fullest.memory_limit)}{'' if fullest.fits else ' too full'}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
 from typing import TextIO
 
 from planner.report.layout import EMPTY, FULL, WIDTH
+from planner.report.looks import BY_TURNS, BY_TURNS_STYLE, OTHER_STYLES, STYLES
 
 _PLAIN = str.maketrans({FULL: "#", EMPTY: "."})
 """For terminals that cannot show blocks."""
@@ -23,8 +25,8 @@ _STYLES = (
         r"(?m)^(cluster|model|job|plan|layout|step|proof|context|idle|cost|training|runs on|fits|search:|next:)(?= )",
         "bold",
     ),
-    (r"(?m)^ranks(?= )", "bold"),
-    (r"(?m)^(where a step goes|runners-up|stage +group|what fills|what binds|why not).*$", "bold"),
+    (r"(?m)^(ranks|memory)(?= )", "bold"),
+    (r"(?m)^(where a step goes|a step, |memory, |runners-up|stage +group|what fills|what binds|why not).*$", "bold"),
     (f"{FULL}+", "cyan"),
     (f"{EMPTY}+", "bright_black"),
     (r"\btoo full\b|\bNO\b(?=:)", "bold red"),
@@ -33,6 +35,9 @@ _STYLES = (
     (r"(?m)^(search:|next:) .*$", "bright_black"),
 )
 """Pattern -> style; colour only decorates, the text says everything."""
+_LOOKS = STYLES | OTHER_STYLES | {BY_TURNS: BY_TURNS_STYLE}
+_STRIP = re.compile(rf"(?m)^  stage \d+ *  ([{re.escape(''.join(_LOOKS))}]+)(?=  )")
+"""What a stage does in a step: each character has its own style."""
 
 
 def page_width() -> int:
@@ -77,6 +82,9 @@ def _write_coloured(text: str, out: TextIO, spans: Spans) -> None:
     styled = Text(text, end="")
     for pattern, style in _STYLES:
         styled.highlight_regex(pattern, style)
+    for strip in _STRIP.finditer(text):
+        for run in re.finditer(r"(.)\1*", strip[1]):
+            styled.stylize(_LOOKS[run[1]], strip.start(1) + run.start(), strip.start(1) + run.end())
     for start, end, style in spans:
         styled.stylize(style, start, end)
     Console(file=out, highlight=False, width=WIDTH).print(styled, soft_wrap=True)

@@ -19,6 +19,7 @@ from planner.domain.prediction import Certificate, Outcome, Prediction, Referenc
 from planner.errors import NoFeasiblePlan, Problem, Repair
 from planner.loader import dump_yaml
 from planner.report.pressure import warnings
+from planner.report.staleness import stale_record, stale_stage_record
 from planner.specs.plan import plan_record
 
 FORMAT_VERSION = "1.0"
@@ -127,6 +128,7 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
         "fits": prediction.fits,
         "bubble_fraction": float(prediction.bubble_fraction),
         "time": {name: float(time) for name, time in prediction.time},
+        **stale_record(plan),
         **(confidence_record(prediction.confidence) if prediction.confidence else {}),
         **({} if plan.has_even_replicas else {"pipelines": [_pipeline(one, plan) for one in plan.pipelines]}),
         "stages": [
@@ -141,6 +143,7 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
                 "backward_time_s": float(predicted.backward),
                 "sync_time_s": float(predicted.sync),
                 "in_flight": predicted.in_flight,
+                **stale_stage_record(pipeline, index),
                 "fits": predicted.fits,
                 "peak_memory_bytes": float(predicted.peak_memory),
                 "memory_limit_bytes": float(predicted.memory_limit),
@@ -149,7 +152,7 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
                 "peak_at": predicted.peak_at,
                 "pressure": float(predicted.pressure),
             }
-            for (kind, pipeline, stage), predicted in zip(_stages(plan), prediction.stages, strict=True)
+            for (kind, pipeline, index, stage), predicted in zip(_stages(plan), prediction.stages, strict=True)
         ],
     }
 
@@ -165,10 +168,10 @@ def _pipeline(kind: Plan, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _stages(plan: Plan) -> Iterator[tuple[int, Plan, Stage]]:
-    """Yield every stage with its kind of pipeline and that kind's number."""
+def _stages(plan: Plan) -> Iterator[tuple[int, Plan, int, Stage]]:
+    """Yield every stage with its kind of pipeline and that kind's number, and its own there."""
     for kind, pipeline in enumerate(plan.pipelines):
-        yield from ((kind, pipeline, stage) for stage in pipeline.stages)
+        yield from ((kind, pipeline, index, stage) for index, stage in enumerate(pipeline.stages))
 
 
 def confidence_record(confidence: Confidence) -> dict[str, Any]:

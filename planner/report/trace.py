@@ -14,7 +14,9 @@ import planner
 from planner.domain.cluster import Cluster
 from planner.domain.plan import Plan
 from planner.report.figures import plural, seconds, words
+from planner.report.overlap import overlap
 from planner.report.window import Window, pass_name, window
+from planner.schedules import WEIGHT
 from planner.simulate import Event, Timeline
 from planner.simulate.events import ACTIVATIONS, COMPUTE, P2P
 from planner.simulate.timeline import LANES
@@ -46,12 +48,14 @@ def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST
         *_memory(found, shown),
         *_gap(shown, found.num_stages),
     ]
+    notes = [*([overlap(plan, found)] if found.is_cut_out else []), *([_note(shown)] if shown.gap else [])]
     document = {
         "displayTimeUnit": "ms",
         "otherData": {
             "made_by": f"planner {planner.__version__}",
-            "step_time_s": found.step_time,
-            **({"note": _note(shown)} if shown.gap else {}),
+            "step_time_s": found.adds,
+            **({"drawn_time_s": found.step_time} if found.is_cut_out else {}),
+            **({"note": "; ".join(notes)} if notes else {}),
         },
         "traceEvents": events,
     }
@@ -90,7 +94,9 @@ def _complete(event: Event, chunks: int) -> dict[str, Any]:
     if event.micro_batch >= 0:
         arguments["micro_batch"] = event.micro_batch
         if chunks > 1:
-            arguments["chunk"] = event.chunk
+            arguments["chunk"] = event.chunk % chunks
+        if event.chunk >= chunks:
+            arguments["from"] = "the other end"
     if event.lane == COMPUTE and event.micro_batch >= 0:
         name, category = pass_name(event, chunks), KINDS[event.name]
     elif event.lane == P2P:
@@ -114,7 +120,7 @@ def _flows(events: tuple[Event, ...]) -> Iterator[dict[str, Any]]:
     """Yield an arrow from each transfer to the pass that it feeds, where both are shown."""
     fed = {}
     for event in events:
-        if event.lane == COMPUTE:
+        if event.lane == COMPUTE and event.name != WEIGHT:
             fed[event.stage, event.name == "F", event.micro_batch, event.chunk] = event
     number = 0
     for event in events:

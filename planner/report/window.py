@@ -38,8 +38,8 @@ def _distance(event: Event, end: float) -> float:
 
 
 def pass_name(event: Event, chunks: int = 1) -> str:
-    """Return what a pass is called: ``F3``, with chunks ``F3.1``."""
-    return f"{event.name}{event.micro_batch}" + (f".{event.chunk}" if chunks > 1 else "")
+    """Return what a pass is called: ``F3``, with chunks ``F3.1``, counted in each direction."""
+    return f"{event.name}{event.micro_batch}" + (f".{event.chunk % chunks}" if chunks > 1 else "")
 
 
 def busy(passes: Sequence[Event]) -> float:

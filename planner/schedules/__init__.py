@@ -27,9 +27,13 @@ from planner.schedules.gpipe import GPIPE
 from planner.schedules.interleaved import INTERLEAVED
 from planner.schedules.interleaved_zb import INTERLEAVED_ZB
 from planner.schedules.one_f_one_b import ONE_F_ONE_B
+from planner.schedules.outline import SEARCHED_STAGES, Path, critical_paths, held_passes, open_microbatches, remainders
+from planner.schedules.pipedream import PIPEDREAM
 from planner.schedules.pipedream_2bw import PIPEDREAM_2BW
+from planner.schedules.spectrain import SPECTRAIN
 from planner.schedules.v_half import V_HALF
 from planner.schedules.v_min import V_MIN
+from planner.schedules.xpipe import XPIPE
 from planner.schedules.zb_h1 import ZB_H1
 from planner.schedules.zb_h2 import ZB_H2
 from planner.schedules.zbv import ZBV
@@ -50,6 +54,9 @@ SCHEDULES: tuple[Schedule, ...] = (
     CHIMERA,
     BITPIPE,
     PIPEDREAM_2BW,
+    PIPEDREAM,
+    SPECTRAIN,
+    XPIPE,
 )
 
 
@@ -81,19 +88,25 @@ __all__ = [
     "FORWARD",
     "INPUT",
     "SCHEDULES",
+    "SEARCHED_STAGES",
     "WEIGHT",
     "Operation",
     "Orders",
     "Pass",
+    "Path",
     "Schedule",
     "cell",
+    "critical_paths",
     "csv_text",
     "found_placement",
+    "held_passes",
     "loop",
     "most_held",
+    "open_microbatches",
     "operations",
     "peak_in_flight",
     "read_rows",
+    "remainders",
     "rows",
     "schedule",
     "schedule_of",

@@ -52,6 +52,22 @@ def _any_shape(_num_stages: int, _num_microbatches: int) -> str:
     return ""
 
 
+def same(number: int) -> Callable[[int, int, int], int]:
+    """Return a function of (rank, num_stages, num_microbatches) that is `number` everywhere."""
+
+    def of(_rank: int, _num_stages: int, _num_microbatches: int) -> int:
+        return number
+
+    return of
+
+
+_ONE, _NONE = same(1), same(0)
+
+
+def _unpredicted(_rank: int, _num_stages: int, _num_microbatches: int) -> tuple[int, int]:
+    return 0, 0
+
+
 def loop(stage: int, num_stages: int) -> int:
     """Return the rank of a virtual stage where each round of P goes from rank 0 to rank P - 1."""
     return stage % num_stages
@@ -91,7 +107,7 @@ class Schedule:
     orders: Callable[[int, int], Orders] | None = None
     """(num_stages, num_microbatches) -> the passes of every rank; None where letters and chunks say all of it."""
     searched: bool = True
-    """Whether the integer program knows its pace, so that the search may choose it."""
+    """Whether the search may choose it."""
     exposes_transfers: bool = False
     """Whether a stage has nothing to do while it sends, so that a framework whose transfers block it makes it wait."""
     virtual_stages: int = 1
@@ -105,15 +121,26 @@ class Schedule:
     """Pipelines that the ranks run at once, each with its share of the micro-batches and its copy of the weights."""
     eager_sync: bool = False
     """Whether a stage's gradients are exchanged as soon as its own last pass has ended, beside the passes of others."""
+    gathers_once: bool = False
+    """Whether all micro-batches pass a chunk before any passes the next one, so that weights that are sharded are
+    gathered once a chunk and way, and gradients scattered once a chunk, and not with every micro-batch."""
     joins_steps: bool = False
     """Whether a rank begins the next step when its own is done, while other ranks still work: the norm of all gradients
     is then checked afterwards, and an update that it forbids is taken back."""
     flushes: bool = True
     """Whether a step ends before the next one begins. Where it does not, nothing idles but for unlike stages."""
-    weight_versions: int = 1
-    """Versions of the weights that a rank holds, for micro-batches that began with older ones."""
-    staleness: int = 0
-    """Steps by which the weights that gradients are made with are older than those that they change."""
+    updates_each: bool = False
+    """Whether a rank updates its weights after each backward pass, replicas exchanging gradients, and not once a step;
+    a step is then as many micro-batches as are counted together."""
+    weight_versions: Callable[[int, int, int], int] = _ONE
+    """(rank, num_stages, num_microbatches) -> versions of the weights that the rank holds: older ones, of micro-batches
+    that went forward on them, or predicted ones."""
+    staleness: Callable[[int, int, int], int] = _NONE
+    """(rank, num_stages, num_microbatches) -> updates of the rank's weights between those that a micro-batch goes
+    forward on, before any prediction, and those that its gradients change."""
+    predicted: Callable[[int, int, int], tuple[int, int]] = _unpredicted
+    """(rank, num_stages, num_microbatches) -> updates ahead to which weights are predicted, for forward and for
+    backward passes: once between two updates for each of both. 0 where passes run on the weights themselves."""
     runs_as: tuple[tuple[str, str], ...] = ()
     """(framework, what it calls the schedule)."""
     blocker: Callable[[int, int], str] = _any_shape
@@ -128,10 +155,43 @@ class Schedule:
         passes = self.in_flight(rank, num_stages, num_microbatches)
         return passes if self.virtual_stages == 1 else passes / self.virtual_stages
 
+    def updates(self, num_microbatches: int) -> int:
+        """Return how often a rank updates its weights in a step."""
+        return num_microbatches if self.updates_each else 1
+
+    def predictions(self, rank: int, num_stages: int, num_microbatches: int) -> int:
+        """Return how often a rank predicts its weights between two updates."""
+        ahead, back = self.predicted(rank, num_stages, num_microbatches)
+        return (ahead > 0) + (back > 0 and not self.shares_weights(rank, num_stages, num_microbatches))
+
+    def shares_weights(self, rank: int, num_stages: int, num_microbatches: int) -> bool:
+        """Tell whether forward and backward passes of a micro-batch run on the same weights without their being kept.
+
+        They do where no update lies between them, and both look as far ahead.
+        """
+        ahead, back = self.predicted(rank, num_stages, num_microbatches)
+        return ahead == back and self.staleness(rank, num_stages, num_microbatches) == 0
+
     def rank(self, stage: int, direction: int, num_stages: int) -> int:
         """Return the rank that runs a virtual stage in one of the directions."""
         there = self.placement(stage, num_stages)
         return num_stages - 1 - there if direction else there
+
+    @property
+    def turns(self) -> bool:
+        """Whether the last rank hands on to the first one's next chunk."""
+        return self.virtual_stages > 1 and self.placement is loop
+
+    @property
+    def parts(self) -> int:
+        """Virtual stages that a rank runs: chunks of all directions."""
+        return self.virtual_stages * self.directions
+
+    def ends(self, rank: int, num_stages: int) -> tuple[bool, bool]:
+        """Tell whether a rank runs the first and the last virtual stage."""
+        last, ways = num_stages * self.virtual_stages - 1, range(self.directions)
+        first, final = ({self.rank(stage, way, num_stages) for way in ways} for stage in (0, last))
+        return rank in first, rank in final
 
     def hosted(self, num_stages: int) -> tuple[tuple[tuple[int, int], ...], ...]:
         """Return the (direction, virtual stage) pairs that every rank runs, those of a direction in their order."""

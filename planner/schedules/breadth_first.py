@@ -34,8 +34,9 @@ def _breadth_first(chunks: int) -> Schedule:
         order=letters(orders),
         orders=orders,
         changes_semantics=False,
-        searched=False,
+        lanes=(("forward",), ("backward",)),
         virtual_stages=chunks,
+        gathers_once=True,
         runs_as=(("torchtitan", "LoopedBFS"),),
         with_chunks=_breadth_first,
     )

@@ -24,7 +24,6 @@ CHIMERA = Schedule(
     order=letters(_orders),
     orders=_orders,
     changes_semantics=False,
-    searched=False,
     placement=vee,
     directions=2,
     eager_sync=True,

@@ -49,7 +49,6 @@ DUALPIPE = Schedule(
     order=letters(_orders),
     orders=_orders,
     changes_semantics=False,
-    searched=False,
     directions=2,
     eager_sync=True,
     blocker=_blocker,

@@ -35,7 +35,6 @@ DUALPIPEV = Schedule(
     order=letters(_orders),
     orders=_orders,
     changes_semantics=False,
-    searched=False,
     virtual_stages=2,
     placement=vee,
     runs_as=(("torchtitan", "DualPipeV"),),

@@ -29,7 +29,6 @@ def _interleaved(chunks: int) -> Schedule:
         order=letters(orders),
         orders=orders,
         changes_semantics=False,
-        searched=False,
         virtual_stages=chunks,
         runs_as=(("torchtitan", "InterleavedZeroBubble"),),
         blocker=whole_groups,

@@ -24,7 +24,6 @@ V_HALF = Schedule(
     order=letters(_orders),
     orders=_orders,
     changes_semantics=False,
-    searched=False,
     virtual_stages=2,
     placement=vee,
 )

@@ -28,5 +28,4 @@ ZB_H1 = Schedule(
     order=letters(_orders),
     orders=_orders,
     changes_semantics=False,
-    searched=False,
 )

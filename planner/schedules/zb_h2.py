@@ -28,6 +28,5 @@ ZB_H2 = Schedule(
     order=letters(_orders),
     orders=_orders,
     changes_semantics=False,
-    searched=False,
     joins_steps=True,
 )

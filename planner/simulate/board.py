@@ -50,6 +50,8 @@ class _Way:
     link: list[float] | None = None
     """[s] at which the link is free; None if the result stays on the rank."""
     hop: float = 0.0
+    after: float = 0.0
+    """[s] of work behind each pass."""
     ended: float = 0.0
     """[s] of the last pass."""
 
@@ -63,6 +65,8 @@ class Board:
     links: Mapping[tuple[int, int], float]
     num_stages: int
     num_microbatches: int
+    after: Sequence[float] = ()
+    """[s] that every rank works on its weights after each backward pass, whose result has left; empty if none does."""
     start: list[float] = field(init=False)
     """[s] of the first pass of every rank."""
     free: list[float] = field(init=False)
@@ -123,6 +127,7 @@ class Board:
             if not paired:
                 now = begun + way.time
                 self._hand_on(way, microbatch, now)
+                now += way.after
                 at += 1
                 continue
             other = passes[at + 1]
@@ -169,6 +174,8 @@ class Board:
                         way.gives, way.shift = inbox, step * size
                     elif kind == FORWARD:  # the last stage goes backward on what it has made
                         way.gives = back
+                    if kind == BACKWARD and self.after:
+                        way.after = self.after[self.schedule.rank(stage, direction, self.num_stages)]
                     ways[kind, stage, direction] = way
                 time = self.times[direction, stage].of(WEIGHT)
                 ways[WEIGHT, stage, direction] = _Way(time=time, needs=None, base=stage * size)

@@ -82,6 +82,8 @@ class Durations:
     """Transfers by sender and receiver, where whatever one sends to the other shares a link; None: by joints."""
     blocking: bool = False
     """Whether a stage does nothing else until what it sends has arrived."""
+    after: Sequence[Seconds] = ()
+    """What each stage does after every backward pass, when its result has left; empty if that is nothing."""
 
 
 def course(schedule: Schedule, num_stages: int, num_microbatches: int) -> Course:
@@ -168,6 +170,8 @@ class _Running:
                     free[stage], receiver = self._send(one, stage, *at[stage, one.chunk], end)
                     if receiver >= 0:
                         woken.append(receiver)
+                if self.takes.after and together[-1].kind == BACKWARD:
+                    free[stage] += self.takes.after[stage]
                 done[stage] += len(together)
         stuck = [f"stage {stage}" for stage, order in enumerate(orders) if done[stage] < len(order)]
         assert not stuck, f"the passes of {', '.join(stuck)} wait for inputs that never come"

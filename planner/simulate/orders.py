@@ -33,7 +33,8 @@ def replay_orders(
         schedule: gives placement and order of the passes.
         times: of every (direction, virtual stage).
         links: [s] of one transfer, by (sender, receiver).
-        sync: [s] that each rank needs after its last pass; ignored where the schedule exchanges eagerly.
+        sync: [s] that each rank needs after its last pass, or after each backward pass where the schedule updates
+            weights then; ignored where it exchanges eagerly.
         num_microbatches: of one step, all directions together.
 
     Raises:
@@ -73,25 +74,31 @@ def _unbroken(
     sync: Sequence[float],
     num_microbatches: int,
 ) -> Replay:
-    """Return what a step adds to many steps that run into one another, each rank waiting for its own exchange alone."""
+    """Return what a step adds to many steps that run into one another, each rank waiting for its own exchange alone.
+
+    Updates after every micro-batch are work of the rank like its passes.
+    """
     num_stages = len(sync)
     before = num_microbatches * -(-SETTLED * num_stages // num_microbatches)
+    after = [*sync] if schedule.updates_each else [0.0] * num_stages
     ends = []
     for number in (before, before + num_microbatches):
-        board = Board(schedule, times, links, num_stages, number)
+        board = Board(schedule, times, links, num_stages, number, after)
         board.run(schedule.passes(num_stages, number))
         ends.append(max(board.free))
     orders = schedule.passes(num_stages, num_microbatches)
-    busy = tuple(_busy(passes, times) for passes in orders)
+    updates = tuple(num_microbatches * update for update in after)
+    busy = tuple(_busy(passes, times) + update for passes, update in zip(orders, updates, strict=True))
+    once = [0.0] * num_stages if schedule.updates_each else sync
     pace = ends[1] - ends[0]
-    step = max(pace, *(worked + exchange for worked, exchange in zip(busy, sync, strict=True)))
+    step = max(pace, *(worked + exchange for worked, exchange in zip(busy, once, strict=True)))
     return Replay(
         step_time=step,
         start=(0.0,) * num_stages,
         finish=(pace,) * num_stages,
         busy=busy,
         peak_in_flight=tuple(peak_in_flight("".join([run.kind for run in passes])) for passes in orders),
-        exposed_sync=(step - pace,) * num_stages,
+        exposed_sync=updates if schedule.updates_each else (step - pace,) * num_stages,
         joins_steps=True,
     )
 

@@ -14,6 +14,7 @@ from planner.schedules import schedule_of
 from planner.simulate.board import StageTimes
 from planner.simulate.orders import replay_orders
 from planner.simulate.replay import Replay, replay
+from planner.units import Seconds
 
 
 def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Job) -> Prediction:
@@ -22,12 +23,10 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
     Where pipelines are of several kinds, the exchange starts when the last of them has run its last pass.
     """
     pipelines = plan.pipelines
-    alone = len(pipelines) == 1
-    observed = [_replayed(one, cost, alone=alone) for one, cost in zip(pipelines, costs.pipelines, strict=True)]
+    observed, sync = replayed(plan, costs)
     last = max(range(len(observed)), key=lambda index: observed[index].step_time)
-    sync = 0.0 if alone else max(stage.sync for stage in costs.all_stages)
-    ends = observed[last].step_time + sync
-    parts = _step_parts(pipelines[last], costs.pipelines[last], observed[last], ends, None if alone else sync)
+    ends = observed[last].step_time + (sync or 0.0)
+    parts = _step_parts(pipelines[last], costs.pipelines[last], observed[last], ends, sync)
     step_time = sum(seconds for _, seconds in parts)
     return Prediction(
         step_time=step_time,
@@ -41,16 +40,28 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
             StagePrediction(
                 forward=cost.forward,
                 backward=cost.backward,
-                sync=cost.sync,
+                sync=updates * cost.sync,
                 memory=cost.memory,
                 peaks=cost.peaks,
                 memory_limit=cluster.group(stage.group).device.memory * (1 - job.headroom),
                 device_memory=cluster.group(stage.group).device.memory,
                 in_flight=held,
             )
-            for stage, cost, held in zip(plan.all_stages, costs.all_stages, _in_flight(pipelines, costs), strict=True)
+            for stage, cost, held, updates in zip(
+                plan.all_stages, costs.all_stages, _in_flight(pipelines, costs), _updates(pipelines), strict=True
+            )
         ),
     )
+
+
+def replayed(plan: Plan, costs: PlanCost) -> tuple[list[Replay], Seconds | None]:
+    """Return the replay of every kind of pipeline, and [s] of the exchange that follows all of them.
+
+    None where there is one kind, whose replay has it.
+    """
+    alone = not plan.other_pipelines
+    found = [_replayed(one, cost, alone=alone) for one, cost in zip(plan.pipelines, costs.pipelines, strict=True)]
+    return found, None if alone else max(stage.sync for stage in costs.all_stages)
 
 
 def _in_flight(pipelines: Sequence[Plan], costs: PlanCost) -> Iterator[float]:
@@ -59,6 +70,12 @@ def _in_flight(pipelines: Sequence[Plan], costs: PlanCost) -> Iterator[float]:
         chosen = schedule_of(plan)
         for index, stage in enumerate(cost.stages):
             yield stage.in_flight if stage.hosted else chosen.held(index, plan.num_stages, plan.num_microbatches)
+
+
+def _updates(pipelines: Sequence[Plan]) -> Iterator[int]:
+    """Yield how often every stage updates its weights in a step."""
+    for plan in pipelines:
+        yield from [schedule_of(plan).updates(plan.num_microbatches)] * plan.num_stages
 
 
 def _replayed(plan: Plan, costs: PlanCost, *, alone: bool) -> Replay:
@@ -99,10 +116,12 @@ def _step_parts(
     passes = [(part, plan.num_microbatches * seconds) for part, seconds in parts if seconds > 0.0]
     sync = observed.exposed_sync[busiest] if exchange is None else exchange
     waiting = ends - sum(seconds for _, seconds in passes) - sync
+    predicting = min(sync, schedule_of(plan).updates(plan.num_microbatches) * cost.prediction)
     return (
         *passes,
         ("pipeline_bubble", max(0.0, waiting)),
-        ("sync", sync),
+        ("sync", sync - predicting),
+        *([("weight_prediction", predicting)] if predicting > 0.0 else []),
         ("step_overhead", costs.step_overhead),
     )
 

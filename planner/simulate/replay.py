@@ -26,11 +26,11 @@ class Replay:
     finish: tuple[float, ...]
     """[s] at which the stage's last pass ended."""
     busy: tuple[float, ...]
-    """[s] that the stage spent on passes."""
+    """[s] that the stage spent on passes, and on updates that come between them."""
     peak_in_flight: tuple[int, ...]
     """Most passes that the stage had run forward and not yet backward: micro-batches, where it is one chunk."""
     exposed_sync: tuple[float, ...]
-    """[s] between the stage's last pass and the end of its exchange."""
+    """[s] between the stage's last pass and the end of its exchange; all of them where each micro-batch has its own."""
     joins_steps: bool = False
     """Whether stages begin the next step at times as far apart as in this one."""
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.costs import PlanCost, StageCost
 from planner.domain.plan import Plan
 from planner.domain.prediction import OPTIMIZER_STEP
 from planner.parallelism import AXES
-from planner.schedules import FORWARD, INPUT, schedule_of
+from planner.schedules import BACKWARD, FORWARD, INPUT, schedule_of
 from planner.simulate.events import COMPUTE, DP, P2P, Durations, Event, course, run
 from planner.simulate.orders import last_exchange
+from planner.simulate.predict import replayed
 from planner.units import Seconds
 
 GATHER, EXCHANGE, OPTIMIZER, OVERHEAD = "gather_weights", "gradient_exchange", "optimizer", "step_overhead"
 """What is waited for beside passes and transfers; exchange and optimizer are the `sync` of `Prediction.time`."""
+NEAR = 1e-6
+"""[-] by which times may differ that are alike."""
 LANES = (COMPUTE, *(axis.name for axis in AXES), P2P, DP)
 """Lanes of a stage, in the order in which they are shown."""
 
@@ -30,6 +33,15 @@ class Timeline:
     """Of each stage: ([s], [bytes] from then on) on its fullest device."""
     step_time: Seconds
     """When the last event ends."""
+    adds: Seconds
+    """What it adds to a run of many steps: less than `step_time` where a step begins before the last one ends."""
+    blocking: bool = False
+    """Whether a stage does nothing else while it sends."""
+
+    @property
+    def is_cut_out(self) -> bool:
+        """Whether the step is one of many that run into one another, drawn by itself."""
+        return bool(self.adds < (1 - NEAR) * self.step_time)
 
     @property
     def num_stages(self) -> int:
@@ -48,6 +60,11 @@ class Timeline:
             if event.lane == COMPUTE and event.micro_batch >= 0:
                 found[event.stage].append(event)
         return tuple(tuple(one) for one in found)
+
+
+def num_passes(plan: Plan) -> int:
+    """Return how many passes a step has, forward and backward, on one replica of each kind of pipeline."""
+    return sum(2 * one.num_stages * one.virtual_stages * one.num_microbatches for one in plan.pipelines)
 
 
 def timeline(plan: Plan, costs: PlanCost) -> Timeline:
@@ -74,23 +91,49 @@ def timeline(plan: Plan, costs: PlanCost) -> Timeline:
             done = _done(own, cost) if alone else last
             end = done + (_exposed(passes, priced, done) if alone else shared)
             ends = max(ends, end)
-            update = Event(stage, COMPUTE, OPTIMIZER, max(done, end - priced.update), end)
-            exchange = Event(stage, DP, EXCHANGE, done, update.start)
+            spans = [(done, end)]
+            if schedule_of(one).updates_each:
+                spans = [(event.end, event.end + priced.sync) for event in passes if event.name == BACKWARD]
+            after = [event for start, stop in spans for event in _update(stage, priced, start, stop)]
             shares = [run.share for run in priced.hosted] or [1.0 / one.virtual_stages] * one.virtual_stages
-            memory.append(tuple(_memory(passes, update, priced, shares)))
-            after = (event for event in (exchange, update) if event.end > event.start)
+            memory.append(tuple(_memory(passes, after, priced, shares)))
             events += [_numbered(event, offset) for event in (*own, *_inside(passes, priced), *after)]
     overhead = costs.step_overhead
     if overhead > 0:
         events += [Event(stage, COMPUTE, OVERHEAD, ends, ends + overhead) for stage in range(len(memory))]
     events.sort(key=lambda event: (event.stage, LANES.index(event.lane), event.start, event.end))
-    return Timeline(events=tuple(events), memory=tuple(memory), step_time=ends + overhead)
+    step_time = ends + overhead
+    return Timeline(
+        events=tuple(events),
+        memory=tuple(memory),
+        step_time=step_time,
+        adds=_adds(plan, costs, step_time),
+        blocking=costs.blocking,
+    )
+
+
+def _adds(plan: Plan, costs: PlanCost, step_time: Seconds) -> Seconds:
+    """Return what a step adds to a run of many, by the replay where steps run into one another."""
+    listed = [schedule_of(kind) for kind in plan.pipelines]
+    if all(one.flushes and not one.joins_steps for one in listed):
+        return step_time
+    found, sync = replayed(plan, costs)
+    return max(one.step_time for one in found) + (sync or 0.0) + costs.step_overhead
 
 
 def _ran(plan: Plan, costs: PlanCost) -> list[Event]:
     """Return the passes and transfers of one kind of pipeline."""
     orders = course(schedule_of(plan), plan.num_stages, plan.num_microbatches)
-    return run(orders, _durations(plan, costs))
+    after = tuple(stage.sync for stage in costs.stages) if schedule_of(plan).updates_each else ()
+    return run(orders, replace(_durations(plan, costs), after=after))
+
+
+def _update(stage: int, cost: StageCost, start: float, end: float) -> Iterator[Event]:
+    """Yield what a stage does from the `start` of an exchange of gradients until passes may go on."""
+    updated = max(start, end - cost.update)
+    for lane, name, begun, ended in ((DP, EXCHANGE, start, updated), (COMPUTE, OPTIMIZER, updated, end)):
+        if ended > begun:
+            yield Event(stage, lane, name, begun, ended)
 
 
 def _exposed(passes: Sequence[Event], cost: StageCost, done: float) -> Seconds:
@@ -145,16 +188,17 @@ def _inside(passes: Sequence[Event], cost: StageCost) -> Iterator[Event]:
 
 
 def _memory(
-    passes: Sequence[Event], update: Event, cost: StageCost, shares: Sequence[float]
+    passes: Sequence[Event], after: Sequence[Event], cost: StageCost, shares: Sequence[float]
 ) -> Iterator[tuple[float, float]]:
     """Yield ([s], [bytes]) whenever the memory of a stage changes.
 
     A micro-batch is held from the beginning of its forward pass to the end of its backward one (of the gradient of the
     weights, where that runs apart), by the `shares` of the chunks. The optimizer's peak is that of a step after the
-    first.
+    first, with what is held besides.
     """
     levels, held = cost.levels, [0] * len(shares)
     points = [(0.0, levels.resident)]
+    stepping = dict(cost.peaks)[OPTIMIZER_STEP] - cost.held_at_update * levels.held
 
     def change(time: float, size: float) -> None:
         if points[-1][0] == time:
@@ -162,14 +206,15 @@ def _memory(
         if not points or points[-1][1] != size:
             points.append((time, size))
 
-    for one in passes:
-        held[one.chunk] += one.name == FORWARD
-        change(one.start, levels.resident + levels.working + _weighed(held, shares) * levels.held)
-        held[one.chunk] -= one.name not in {FORWARD, INPUT}
+    updates = (event for event in after if event.name == OPTIMIZER)
+    for one in sorted([*passes, *updates], key=lambda event: event.start):
+        if one.name == OPTIMIZER:
+            change(one.start, max(levels.resident, stepping) + _weighed(held, shares) * levels.held)
+        else:
+            held[one.chunk] += one.name == FORWARD
+            change(one.start, levels.resident + levels.working + _weighed(held, shares) * levels.held)
+            held[one.chunk] -= one.name not in {FORWARD, INPUT}
         change(one.end, levels.resident + _weighed(held, shares) * levels.held)
-    if update.end > update.start:
-        change(update.start, max(levels.resident, dict(cost.peaks)[OPTIMIZER_STEP]))
-        change(update.end, levels.resident)
     yield from points
 
 

@@ -40,7 +40,7 @@ def read_written_cluster(source: str) -> tuple[Cluster, dict[str, Any]]:
         SpecError: with every problem and its place.
 
     """
-    if source == "-" or FilePath(source[:200]).exists() or not (_ONE_LINER.fullmatch(source)):
+    if not is_one_liner(source):
         text, origin = _read(source)
         document = parse(text, origin)
         refuse_other_kind(document, "cluster")
@@ -56,6 +56,11 @@ def read_written_cluster(source: str) -> tuple[Cluster, dict[str, Any]]:
         for group in found.groups
     ]
     return found, {"name": found.name, "groups": groups}
+
+
+def is_one_liner(source: str) -> bool:
+    """Return whether a source is a one-liner, not a file or ``-``."""
+    return source != "-" and _ONE_LINER.fullmatch(source) is not None and not FilePath(source[:200]).exists()
 
 
 def _read(source: str) -> tuple[str, str]:

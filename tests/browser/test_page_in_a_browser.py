@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,10 +18,11 @@ import pytest
 
 import transcripts
 from planner.domain.job import Job
+from planner.report.figures import gib, seconds
 from planner.report.page import page
 from planner.specs.cluster import read_cluster
 from planner.specs.model import read_model
-from report.pages import hostile, subject
+from report.pages import grouped, hostile, subject
 from report.report_cases import Case
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -46,6 +48,58 @@ addEventListener("load", () => {
 });
 """
 """Presses keys and writes down what the page says."""
+
+
+TIPS = """
+addEventListener("load", () => {
+  const press = (place, key) => document.querySelector(place).dispatchEvent(
+    new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  const said = (name) => document.getElementById(name).textContent;
+  const found = { help: said("parts-said") };
+  press(".fills", "ArrowRight"); found.part = said("parts-said");
+  press(".fills", "ArrowRight"); press(".fills", "ArrowDown"); found.below = said("parts-said");
+  press(".fills", "Escape"); found.left = said("parts-said");
+  press(".curves", "ArrowRight"); found.start = said("curves-said");
+  for (let i = 0; i < 25; i += 1) press(".curves", "ArrowRight");
+  press(".curves", "ArrowDown"); found.middle = said("curves-said");
+  press(".charts", "ArrowRight"); found.plan = said("options-said");
+  press(".charts", "ArrowRight"); found.other = said("options-said");
+  dispatchEvent(new Event("beforeprint"));
+  found.opened = document.querySelectorAll("details.figures[open]").length;
+  dispatchEvent(new Event("afterprint"));
+  found.closed = document.querySelectorAll("details.figures[open]").length;
+  document.documentElement.dataset.found = JSON.stringify(found);
+});
+"""
+"""The same of the other drawings, and opens what is printed."""
+
+
+LOOK = """
+addEventListener("load", () => {
+  const box = (one) => { const { x, y, width, height } = one.getBBox(); return [x, y, x + width, y + height]; };
+  const words = [...document.querySelectorAll(".map text")];
+  const places = words.map((one) => [one.textContent, box(one)]);
+  const frames = [...document.querySelectorAll(".map .box")].map(box);
+  for (const path of document.querySelectorAll(".map .arc")) {
+    const [left, top, low, right] = path.getAttribute("d").match(/[\\d.]+/g).map(parseFloat);
+    for (const line of [[left, top, left, low], [right, top, right, low], [left, low, right, low]]) {
+      places.push(["line", line]);
+    }
+  }
+  const overlaps = [];
+  places.forEach(([name, [x, y, right, low]], at) => {
+    if (name === "line") return;
+    places.forEach(([other, [x2, y2, right2, low2]], there) => {
+      if (at !== there && x < right2 && x2 < right && y < low2 && y2 < low) overlaps.push([name, other]);
+    });
+    const frame = frames.find((one) => y < one[3] && x < one[2] && one[0] < right);
+    if (frame && (x < frame[0] || right > frame[2])) overlaps.push([name, "its box"]);
+  });
+  const wide = document.documentElement.scrollWidth;
+  document.documentElement.dataset.found = JSON.stringify({ overlaps, wide, inner: innerWidth, words: words.length });
+});
+"""
+"""Measures the drawing of the links."""
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +159,17 @@ def asked(log: dict[str, Any]) -> set[str]:
     return {url for url, host in hosts.items() if not host.endswith(OWN)}
 
 
+def walked(browser: str, text: str, script: str, folder: Path) -> dict[str, Any]:
+    """Return what a script finds that runs on a page as narrow as a phone; the console stays silent."""
+    text = text.replace("</body>", f"<script>{script}</script></body>")
+    document, console, _ = opened(browser, text, folder, 500)
+    assert console == ""
+    written = re.search(r"data-found=\"([^\"]*)\"", document)
+    assert written
+    found: dict[str, Any] = json.loads(written[1].replace("&quot;", '"'))
+    return found
+
+
 def test_a_request_would_be_seen(browser: str, tmp_path: Path) -> None:
     """A page that loads a picture and complains is caught at both."""
     text = "<img src='http://localhost:9/picture'><script>console.error('a complaint')</script>"
@@ -125,12 +190,7 @@ def test_a_page_loads_quietly(browser: str, case: Case, tmp_path: Path) -> None:
 def test_the_timeline_obeys_the_keyboard(browser: str, case: Case, tmp_path: Path) -> None:
     """Arrows walk from pass to pass and stage to stage, + zooms, 0 shows all; a phone scrolls downwards only."""
     plan = case.plan([("h100", 70), ("a100", 40), ("l40s", 16)], dp=4)
-    text = page(subject(case, plan)).replace("</body>", f"<script>{WALK}</script></body>")
-    document, console, _ = opened(browser, text, tmp_path, 500)
-    assert console == ""
-    written = re.search(r"data-found=\"([^\"]*)\"", document)
-    assert written
-    found = json.loads(written[1].replace("&quot;", '"'))
+    found = walked(browser, page(subject(case, plan)), WALK, tmp_path)
     assert found["first"].startswith("stage 0: forward, micro-batch 0, 0.00 s - ")
     assert found["second"].startswith("stage 0: forward, micro-batch 1, ")
     assert found["below"].startswith("stage 1: forward, micro-batch 0, ")
@@ -138,6 +198,28 @@ def test_the_timeline_obeys_the_keyboard(browser: str, case: Case, tmp_path: Pat
     assert found["whole"] == pytest.approx(1, rel=0.02)
     assert found["left"] == found["help"]
     assert found["wide"] <= found["inner"]
+
+
+def test_every_tip_is_reached_by_keyboard(browser: str, case: Case, tmp_path: Path) -> None:
+    """Parts of the memory, memory at a time, and the plans in the charts, with the figures of the prediction."""
+    plan = case.plan([("h100", 70), ("a100", 40), ("l40s", 16)], dp=4)
+    other = case.plan([("h100", 126)], dp=2)
+    about = subject(case, plan, (other,))
+    found = walked(browser, page(about), TIPS, tmp_path)
+    first, second = (dict(stage.memory) for stage in about.prediction.stages[:2])
+    assert found["part"] == f"stage 0: weights {gib(first['weights'])} GiB"
+    assert found["below"] == f"stage 1: gradients {gib(second['gradients'])} GiB"
+    assert found["left"] == found["help"]
+    assert found["start"].startswith("stage 0 at 0.00 s: ")
+    half, points = about.timeline.step_time / 2, about.timeline.memory[1]
+    level = [size for time, size in points if time <= half][-1]
+    assert found["middle"].startswith(f"stage 1 at {seconds(half)}: ")
+    assert float(found["middle"].split()[-2]) == pytest.approx(level / 2**30, rel=0.002)
+    predictions = (case.predicted(other), about.prediction)
+    for said, name, one in zip((found["plan"], found["other"]), ("1", "this plan"), predictions, strict=True):
+        assert said.startswith(f"{name}: step {seconds(one.step_time)}, ")
+    assert f"GiB]: {gib(predictions[0].peak_memory)}" in found["plan"]
+    assert found["opened"] > found["closed"] == 0
 
 
 def test_names_from_files_run_nothing(browser: str, case: Case, tmp_path: Path) -> None:
@@ -148,3 +230,32 @@ def test_names_from_files_run_nothing(browser: str, case: Case, tmp_path: Path) 
     assert console == ""
     assert asked(log) == set()
     assert "<title>owned" not in document
+
+
+def renamed(case: Case, names: list[str]) -> Case:
+    """Return a case of as many groups with such names."""
+    made = grouped(case, len(names))
+    old = {group.name: name for group, name in zip(made.cluster.groups, names, strict=True)}
+    groups = tuple(replace(group, name=old[group.name]) for group in made.cluster.groups)
+    links = tuple(replace(link, first=old[link.first], second=old[link.second]) for link in made.cluster.links)
+    return replace(made, cluster=replace(made.cluster, groups=groups, links=links))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["h100", "a100"],
+        ["h100-sxm-80gb", "a100-sxm-80gb", "l40s-48gb"],
+        ["the-first-group-of-the-site", "MI300X-WEST-2", "c"],
+        [f"group-with-a-long-name-{index}" for index in range(8)],
+    ],
+    ids=["two", "three", "long", "eight"],
+)
+def test_links_are_drawn_without_overlaps(browser: str, case: Case, names: list[str], tmp_path: Path) -> None:
+    """No word lies on another one, on a line down to it, or outside its box; the page scrolls downwards only."""
+    found = renamed(case, names)
+    plan = found.plan([(names[0], 80), (names[1], 46)], dp=4)
+    seen = walked(browser, page(subject(found, plan)), LOOK, tmp_path)
+    assert seen["overlaps"] == []
+    assert seen["wide"] <= seen["inner"]
+    assert seen["words"] == (0 if len(names) > 3 else 2 * len(names) + 2 * (len(names) * (len(names) - 1) // 2))

@@ -203,6 +203,24 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
     ),
     (
         "schedule",
+        plan(schedule="pipedream", short_replicas=1),
+        "short_replicas: is 1; must be 0 with pipedream, where replicas meet after each micro-batch",
+        plan(schedule="pipedream-2bw"),
+    ),
+    (
+        "schedule",
+        lambda context: plan(schedule="spectrain", other_pipelines=(context.plan,))(context),
+        "schedule: is spectrain, where replicas meet after each micro-batch; unlike ones meet once a step",
+        plan(schedule="xpipe"),
+    ),
+    (
+        "schedule",
+        plan(schedule="xpipe", num_microbatches=1),
+        "schedule: is xpipe, which needs 2 micro-batches or more, one a stage; there are 1",
+        plan(num_microbatches=2),
+    ),
+    (
+        "schedule",
         lambda context: plan(schedule="chimera")(stage(1, recompute="selective")(alike(context))),
         (
             "stages[1]: are cut or recomputed otherwise than those of stages[0]; must be alike with chimera, where both"

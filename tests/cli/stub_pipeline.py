@@ -108,8 +108,9 @@ class Pipeline(types.ModuleType):
         del plan, cluster
         return ("megatron",)
 
-    def why_not(self, plan_file: Any, constraint_text: str) -> WhyNot:
+    def why_not(self, plan_file: Any, constraint_text: str, reporter: Any = None) -> WhyNot:
         """Return that there is no such plan."""
+        del reporter
         constraint = Constraint(subject="tp", operator="=", value="8", text=constraint_text)
         return WhyNot(constraint, None, f"nothing fits {plan_file.model.name}", 0.0, ())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_the_page_shows_the_numbers_of_explain(run: Planner, real_plan: str) -> 
     assert [text for value, text in read(made).values if value not in known] == []
     text = Path(real_plan).read_text(encoding="utf-8")
     assert text in "".join(read(made).texts["pre"])
+
+
+def test_the_commands_of_the_page_run(run: Planner, real_plan: str) -> None:
+    """As they stand there; the page that they make has the same numbers, as the search is made again."""
+    assert run("report", real_plan, "-o", "first.html").exit_code == 0
+    first = Path("first.html").read_text(encoding="utf-8")
+    commands = re.findall(r"^planner (.*)$", read(first).texts["pre"][0], flags=re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["report", "explain", "timeline"]
+    for command in commands:
+        assert run(*command.split()).exit_code == 0, command
+    second = Path("page.html").read_text(encoding="utf-8")
+    assert read(second).values == read(first).values
+    assert Path("step.json").exists()
 
 
 def test_a_page_without_a_search(run: Planner, real_plan: str) -> None:
@@ -107,3 +121,13 @@ def test_traces_go_into_a_folder(run: Planner, real_plan: str) -> None:
     assert "name a folder with -o" in done.stderr
     Path("file").write_text("", encoding="utf-8")
     assert "cannot be made a folder" in run("timeline", real_plan, "--format", "chakra", "-o", "file").stderr
+
+
+def test_a_step_drawn_by_itself_says_so_beside_its_traces(run: Planner) -> None:
+    """A schedule that never drains: what a step adds to a run, and how long one takes by itself."""
+    layout = "pp=4,gbs=16,schedule=pipedream-2bw"
+    printed = run("predict", CLUSTER, "model_specs/gpt2.json", "--layout", layout, "--format", "json").stdout
+    Path("stale.yaml").write_text(json.dumps(json.loads(printed)["plan"]), encoding="utf-8")
+    done = run("timeline", "stale.yaml", "--format", "chakra", "-o", "traces")
+    assert done.exit_code == 0
+    assert "note: pipedream-2bw begins a step before the last one has ended: a step adds" in done.stderr

@@ -151,3 +151,56 @@ def test_unequal_chunks_hold_what_they_hold() -> None:
     assert equal.stages[1].in_flight == 2.0
     assert unequal.stages[1].in_flight > 2.0
     assert part(unequal, "activations")[1] > part(equal, "activations")[1]
+
+
+@pytest.mark.parametrize(("schedule", "sharers"), [("interleaved", 1), ("breadth-first", 16)])
+@pytest.mark.parametrize("rate", [1e10, 2e8])
+def test_breadth_first_gathers_once_for_all_micro_batches(schedule: str, sharers: int, rate: float) -> None:
+    """A layer has N = 4 x 768 x 256 + 3 x 768 x 3,072 + 2 x 768 parameters; two ranks send a half of what they share.
+
+    ZeRO 3 gathers 2 bytes of each, forward and backward, and scatters 4 backward: T = N s, and 3 N s, over the link.
+    Behind the compute C of a micro-batch hides 0.9 C; a tenth of T never hides. 16 micro-batches that pass a chunk one
+    after another gather once, behind 16 C, and each adds a 16th: 1 / 16 of it all where nothing hides, or everything.
+    """
+    free = replace(SHARDED, gradients_wait=False, overlap_gather=0.9, exposed_gather=0.1)
+    close = builders.cluster(builders.group(per_node=4, intra=rate))
+    runs = [((0, 3), (8, 11)), ((4, 7), (12, 15))]
+    made = Plan(
+        stages=tuple(
+            Stage(group="chips", first_layer=own[0], last_layer=own[1], later_chunks=(later,), strategy=Strategy())
+            for own, later in runs
+        ),
+        schedule=schedule,
+        num_replicas=2,
+        micro_batch=1,
+        num_microbatches=16,
+        zero_stage=3,
+        virtual_stages=2,
+    )
+    whole, sharded = (
+        plan_cost(replace(made, zero_stage=zero), close, MODEL, builders.job(global_batch=32), free) for zero in (0, 3)
+    )
+    size = (4 * 768 * 256 + 3 * 768 * 3072 + 2 * 768) / rate
+    before, after = ([*_passes(costs)[1]] for costs in (whole, sharded))  # rank 1's first chunk: no embedding, no head
+    for time, sent, found in zip(before, (size, 3 * size), after, strict=True):
+        hidden = 0.9 * sharers * time / 4
+        exposed = (max(0.0, sent - hidden) + 0.1 * sent) / sharers
+        assert found - time == pytest.approx(4 * exposed)
+
+
+def _passes(costs: PlanCost) -> list[tuple[float, float]]:
+    """Return (forward, backward) of every rank's first chunk."""
+    return [
+        (stage.hosted[0].forward, stage.hosted[0].backward) if stage.hosted else stage.chunks[0]
+        for stage in costs.stages
+    ]
+
+
+def test_breadth_first_holds_the_chunk_that_it_gathers() -> None:
+    """Two chunks of 4 layers of weights and one of gradients, where other schedules hold as much of one layer."""
+    made = plan("breadth-first", 8, 8, chunks=2, zero=3)
+    made = replace(made, stages=tuple(replace(one, later_chunks=one.later_chunks[:1]) for one in made.stages))
+    gathered = part(priced(made), "gathered_weights")
+    layer = 4 * 768 * 256 + 3 * 768 * 3072 + 2 * 768
+    ends = 4096 * 768, 4096 * 768 + 768
+    assert gathered == [(4 * layer + end) * (2 * 2 + 4) for end in ends]

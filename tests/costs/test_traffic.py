@@ -75,6 +75,14 @@ def test_rings_carry_what_the_zero_stage_says(zero_stage: int, bytes_each: int) 
     assert found.rings == (pytest.approx(MODEL.parameters * bytes_each / 2),)
 
 
+def test_breadth_first_gathers_and_scatters_once() -> None:
+    """2 bytes of gathers both ways and 4 of a scatter, whatever the number of micro-batches is."""
+    framework = builders.framework(gradients_wait=False)
+    made = replace(plan(1, zero_stage=3, vpp=2), schedule="breadth-first")
+    (found,) = plan_traffic(made, CLUSTER, MODEL, builders.job(), framework)
+    assert found.rings == (pytest.approx(MODEL.parameters * (2 + 2 + 4) / 2),)
+
+
 def test_copies_of_a_stage_join_the_ring() -> None:
     """Two copies in each of two replicas are four ranks, which send 3/4 of twice 4 bytes."""
     split = plan(1)

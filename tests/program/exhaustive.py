@@ -13,9 +13,11 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
+from walked import RATIOS, left_over, step_counts
 
 from builders import Planning
 from planner.costs.crossing import Beyond
+from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, hop_time
 from planner.costs.peaks import peak_memory
 from planner.costs.stage import (
@@ -26,12 +28,16 @@ from planner.costs.stage import (
     layer_costs,
     stage_terms,
     sync_time,
+    weight_time,
 )
 from planner.domain.cluster import DeviceGroup
 from planner.domain.plan import Plan, Stage, Strategy
+from planner.schedules import SCHEDULES, Schedule, schedule
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+FORMULAS = ("1f1b", "gpipe", "interleaved")
+"""Schedules with formulas of their own."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,26 @@ class Setting:
         return self.microbatches * self.chunks
 
     @property
+    def listed(self) -> Schedule:
+        """With its chunks."""
+        return schedule(self.schedule, self.chunks if self.chunks > 1 else 0)
+
+    @property
+    def walked(self) -> bool:
+        """Whether the schedule is given by its passes, and so judged by its critical paths."""
+        return self.schedule not in FORMULAS
+
+    @property
+    def parts(self) -> int:
+        """Virtual stages of a rank, those that it runs from the other end included."""
+        return self.chunks * self.listed.directions
+
+    @property
+    def turns(self) -> bool:
+        """Whether the last stage sends to the first one."""
+        return self.chunks > 1 and self.listed.rank(self.stages, 0, self.stages) == 0
+
+    @property
     def blocking(self) -> bool:
         """Whether a stage waits for what it sends."""
         return self.schedule == "1f1b"
@@ -67,6 +93,8 @@ class Setting:
             return self.microbatches
         if self.schedule == "1f1b":
             return min(self.microbatches, self.stages - position)
+        if self.walked:
+            return self.listed.in_flight(position, self.stages, self.microbatches)
         return min(self.passes, 2 * (self.stages - position - 1) + (self.chunks - 1) * self.stages + 1)
 
 
@@ -118,6 +146,10 @@ class Plans:
     sync: Floats
     ahead: Floats
     back: Floats
+    weight: Floats
+    """Of backward, what makes the gradients of weights."""
+    syncs: Floats
+    """All exchanges of a stage, where each virtual stage has its own; sync is then the longest."""
     around: Floats
     """(plan, way) from the last position to the first and back."""
     uneven: Floats
@@ -141,6 +173,8 @@ class Plans:
         With v chunks: v M - 1 passes, and for v - 1 rounds what the way round outlasts P passes.
         """
         setting = self.setting
+        if setting.walked:
+            return walked_objectives(self)
         fill = (self.forward + self.backward).sum(axis=1) + (self.ahead + self.back).sum(axis=1)
         last = self.sync[:, 0].copy()
         earlier = np.zeros(len(last))
@@ -152,6 +186,29 @@ class Plans:
             outlasted = np.maximum(0.0, fill + self.around.sum(axis=1) - setting.stages * self.bottlenecks)
             total = total + (setting.chunks - 1) * outlasted
         return total
+
+
+def walked_objectives(plans: Plans) -> Floats:
+    """Return [s] (v M - 1) tau, the most of tau and what each critical path has beside, and the last exchange."""
+    setting, tau = plans.setting, bottlenecks(plans)
+    kinds = {"forward": plans.forward, "input": plans.backward - plans.weight, "weight": plans.weight}
+    hops = (plans.ahead + plans.back).sum(axis=1) / max(1, 2 * (setting.stages - 1))
+    rest = tau
+    for ratio in range(len(RATIOS)):
+        counts = step_counts(setting.listed, setting.stages, setting.microbatches, ratio)
+        beside = sum((counts[kind] - setting.passes + 1) * times.mean(axis=1) for kind, times in kinds.items())
+        beside = beside + counts["joints"] * hops + counts["wraps"] * plans.around.mean(axis=1)
+        rest = np.maximum(rest, beside)
+    exposed = plans.sync
+    if setting.listed.eager_sync:
+        exposed = np.zeros_like(plans.sync)
+        for position, stages in enumerate(left_over(setting.listed, setting.stages, setting.microbatches)):
+            first, *_, last = sorted(stages, key=lambda counts: -sum(counts))
+            own = np.stack([times[:, position] for times in kinds.values()], axis=1)
+            early, late = (np.maximum(0.0, own @ np.array(counts)) for counts in (first, last))
+            exposed[:, position] = np.maximum(plans.syncs[:, position] - early, plans.sync[:, position] - late)
+    total: Floats = (setting.passes - 1) * tau + rest + np.maximum(0.0, exposed).max(axis=1)
+    return total
 
 
 def _busy(plans: Plans) -> Floats:
@@ -169,13 +226,15 @@ def bottlenecks(plans: Plans) -> Floats:
     setting, ahead, back, time = plans.setting, plans.ahead, plans.back, _busy(plans)
     if setting.blocking:
         ahead, back = 0 * ahead, 0 * back
-    if setting.schedule == "gpipe":
+    if setting.schedule in ("gpipe", "breadth-first"):
         forward, backward = plans.forward.max(axis=1), plans.backward.max(axis=1)
         if setting.stages > 1:
             forward, backward = np.maximum(forward, ahead.max(axis=1)), np.maximum(backward, back.max(axis=1))
         both: Floats = forward + backward
-        return both
+        return _walked(plans, both) if setting.walked else both
     tau = time.max(axis=1)
+    if setting.walked:
+        return _walked(plans, np.maximum.reduce([tau, *ahead.T, *back.T]))
     for start, end in combinations(range(setting.stages), 2):
         tau = np.maximum(tau, np.maximum(ahead[:, start], back[:, start])) if end == start + 1 else tau
         if setting.held(start) < setting.passes:
@@ -184,17 +243,40 @@ def bottlenecks(plans: Plans) -> Floats:
     return _chunked(plans, tau) if setting.chunks > 1 else tau
 
 
+def _walked(plans: Plans, tau: Floats) -> Floats:
+    """Return [s] tau: unlike chunks, and the micro-batches that may be under way at once."""
+    setting = plans.setting
+    if setting.turns:
+        tau = np.maximum(_uneven_chunks(plans, tau), plans.around.max(axis=1))
+    first = [one for one in setting.listed.passes(setting.stages, setting.microbatches)[0] if one[2:4] == (0, 0)]
+    level = most = 0
+    for one in first:
+        level += {"F": 1, "W": 0}.get(one.kind, -1)
+        most = max(most, level)
+    if most * setting.listed.directions < setting.microbatches:
+        once = (plans.forward + plans.backward - plans.weight).sum(axis=1) + (plans.ahead + plans.back).sum(axis=1)
+        way = setting.chunks * once + (setting.chunks - 1) * plans.around.sum(axis=1) * setting.turns
+        tau = np.maximum(tau, way / (most * setting.parts))
+    return tau
+
+
 def _chunked(plans: Plans, tau: Floats) -> Floats:
     """Return [s] tau where stages have several chunks: unlike chunks, and the way round all stages."""
+    setting, time = plans.setting, plans.forward + plans.backward
+    tau = np.maximum(_uneven_chunks(plans, tau), plans.around.max(axis=1))
+    if setting.held(0) < setting.passes:
+        turn = time.sum(axis=1) + (plans.ahead + plans.back).sum(axis=1) + plans.around.sum(axis=1)
+        tau = np.maximum(tau, turn / (2 * setting.stages))
+    return tau
+
+
+def _uneven_chunks(plans: Plans, tau: Floats) -> Floats:
+    """Return [s] tau where one chunk holds embedding or head."""
     setting, time = plans.setting, plans.forward + plans.backward
     for edge, heavy in enumerate((0, setting.stages - 1)):
         for other in set(range(setting.stages)) - {heavy}:
             longest = time[:, heavy] + plans.uneven[:, edge]
             tau = np.maximum(tau, (longest + (setting.chunks - 1) * time[:, other]) / setting.chunks)
-    tau = np.maximum(tau, plans.around.max(axis=1))
-    if setting.held(0) < setting.passes:
-        turn = time.sum(axis=1) + (plans.ahead + plans.back).sum(axis=1) + plans.around.sum(axis=1)
-        tau = np.maximum(tau, turn / (2 * setting.stages))
     return tau
 
 
@@ -293,6 +375,7 @@ class Exhaustive:
         schedules += [("interleaved", v) for v in self._chunk_counts() if self._allowed("vpp", v)]
         schedules = [listed for listed in schedules if set(asked_schedule) <= {listed[0]}]
         schedules = [listed for listed in schedules if can is None or listed[0] in can.schedules]
+        schedules += self._walked_schedules(set(asked_schedule))
         recomputes = self._recomputes()
         for replicas, samples, count, left in self._shares():
             for stages in (p for p in range(1, most + 1) if self._allowed("pp", p)):
@@ -307,11 +390,37 @@ class Exhaustive:
                     alone = replicas == 1 and all(option.context * option.split == 1 for option in cut)
                     zeros = zeros[:1] if alone else zeros
                     alike = schedules[:1] if stages == 1 or count == 1 else schedules
-                for (schedule, chunks), zero, recompute in product(alike, zeros, recomputes):
-                    if chunks == 1 or (
-                        stages > 1 and not left and count % stages == 0 and stages * chunks <= asked.model.num_layers
-                    ):
-                        yield Setting(schedule, zero, replicas, samples, count, stages, recompute, chunks)
+                for (name, chunks), zero, recompute in product(alike, zeros, recomputes):
+                    setting = Setting(name, zero, replicas, samples, count, stages, recompute, chunks)
+                    if setting.walked:
+                        possible = (
+                            not setting.listed.blocker(stages, count) and stages * chunks <= asked.model.num_layers
+                        )
+                        possible = possible and (setting.parts == 1 or (stages > 1 and not left))
+                    else:
+                        possible = chunks == 1 or (
+                            stages > 1
+                            and not left
+                            and count % stages == 0
+                            and stages * chunks <= asked.model.num_layers
+                        )
+                    if possible:
+                        yield setting
+
+    def _walked_schedules(self, named: set[str]) -> Iterator[tuple[str, int]]:
+        """Yield schedules that are given by their passes, with chunks: those named, or else that the framework runs."""
+        able = (self.asked.target or self.asked.framework).can.schedules
+        for listed in SCHEDULES:
+            if listed.name in FORMULAS or listed.changes_semantics or (named or set(able)) & {listed.name} == set():
+                continue
+            if self.asked.target is not None and listed.name not in able:
+                continue
+            if listed.with_chunks:
+                yield from ((listed.name, chunks) for chunks in self._chunk_counts() if self._allowed("vpp", chunks))
+            elif self.asked.model.num_layers % listed.virtual_stages == 0 and self._allowed(
+                "vpp", listed.virtual_stages
+            ):
+                yield listed.name, listed.virtual_stages
 
     def _shares(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield replicas, samples of a micro-batch, micro-batches of a replica, and micro-batches left over.
@@ -360,11 +469,14 @@ class Exhaustive:
         sequences = sequences[[self._sharded(setting.zero, setting.replicas, row) for row in sequences.tolist()]]
         sequences = sequences[[self._split_by_speed(setting, row) for row in sequences.tolist()]]
         splits = self._splits(setting.stages, setting.chunks)
+        if setting.listed.directions > 1:
+            sequences = sequences[(sequences == sequences[:, ::-1]).all(axis=1)]
+            splits = splits[(splits == splits[:, ::-1]).all(axis=1)]
         priced = [self._prices(setting, position) for position in range(setting.stages)]
         hops = self._hops(setting)
         shape = (len(sequences), len(splits))
         rows = np.ones(shape, dtype=bool)
-        for position, (forward, _, _, _) in enumerate(priced):
+        for position, (forward, *_) in enumerate(priced):
             fits = np.isfinite(forward[0]) if not self.thorough else np.isfinite(forward).any(axis=0)
             rows &= fits[sequences[:, None, position], splits[None, :, position] - 1]
         which, split = rows.nonzero()
@@ -373,7 +485,7 @@ class Exhaustive:
         if self.thorough:
             options, layers, variants = self._with_variants(priced, options, layers)
         at = [(variants[:, s], options[:, s], layers[:, s] - 1) for s in range(setting.stages)]
-        named = [np.stack([priced[s][part][at[s]] for s in range(setting.stages)], axis=1) for part in range(4)]
+        named = [np.stack([priced[s][part][at[s]] for s in range(setting.stages)], axis=1) for part in range(6)]
         ahead, back = (hops[way][options[:, :-1], options[:, 1:]] for way in (0, 1))
         return Plans(
             setting=setting,
@@ -385,6 +497,8 @@ class Exhaustive:
             sync=named[2],
             ahead=ahead,
             back=back,
+            weight=named[4],
+            syncs=named[5],
             around=np.stack([hops[0][options[:, -1], options[:, 0]], hops[1][options[:, -1], options[:, 0]]], axis=1),
             uneven=self._uneven(setting)[[0, 1], options[:, [0, -1]]],
         )
@@ -406,7 +520,7 @@ class Exhaustive:
     ) -> tuple[Counts, Counts, Counts]:
         """Repeat each plan for every recompute of every stage that fits."""
         chosen = np.zeros((len(options), 0), dtype=np.int64)
-        for position, (forward, _, _, _) in enumerate(priced):
+        for position, (forward, *_) in enumerate(priced):
             fits = np.isfinite(forward[:, options[:, position], layers[:, position] - 1])
             variant, row = fits.nonzero()
             options, layers, chosen = options[row], layers[row], np.hstack([chosen[row], variant[:, None]])
@@ -505,9 +619,10 @@ class Exhaustive:
     def _prices(self, setting: Setting, position: int) -> tuple[Floats, ...]:
         """Return forward, backward, sync [s] and the variant over (variant, option, n - 1); infinite without room."""
         held, chunks = setting.held(position), setting.chunks
-        first, last = position == 0, position == setting.stages - 1
+        first, last = setting.listed.ends(position, setting.stages)
         key: tuple[object, ...] = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute)
-        key = (*key, held, chunks, first, last, setting.beyond)
+        key = (*key, held, chunks, first, last, setting.beyond, setting.listed.directions, setting.listed.eager_sync)
+        key = (*key, _meet(setting), setting.stages > 1, gathering_of(setting.listed, setting.microbatches))
         if key not in self._stage:
             options = [self._option_prices(setting, index, held, first, last) for index in range(len(self.options))]
             self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
@@ -521,21 +636,20 @@ class Exhaustive:
         samples, left = divmod(setting.micro_batch, option.split)
         return not left and (profile is None or (option.block, samples) in measured)
 
-    def _option_prices(
-        self, setting: Setting, index: int, held: int, first: bool, last: bool
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the same of one option over (variant, n - 1)."""
+    def _option_prices(self, setting: Setting, index: int, held: int, first: bool, last: bool) -> tuple[Floats, ...]:
+        """Return the same of one option over (variant, n - 1), and the part for weights and all exchanges [s]."""
         asked, option, chunks = self.asked, self.options[index], setting.chunks
+        ways, parts_ = setting.listed.directions, setting.parts
         longest, most = asked.model.num_layers // chunks, asked.model.num_layers
         if not self._priced(setting, index):
             never = np.full((2 * (most + 1) if self.thorough else 1, longest), np.inf)
-            return never, never, never, np.zeros_like(never)
+            return never, never, never, np.zeros_like(never), never, never
         layers, recomputed = chunks * np.arange(1, longest + 1)[None, :], np.arange(most + 1)[:, None]
         limit = option.group.device.memory * (1 - asked.job.headroom)
         parts = []
         for policy in ("none", "selective"):
             terms = self._terms(setting, index, policy, first, last)
-            memory = peak_memory(terms, layers, recomputed, held / chunks)
+            memory = peak_memory(terms, ways * layers, ways * recomputed, held / parts_)
             admitted = {
                 "any": (recomputed <= layers) & (recomputed % chunks == 0),
                 policy: recomputed == 0 * layers,
@@ -543,17 +657,24 @@ class Exhaustive:
                 "none or full": (recomputed <= layers) & (recomputed % chunks == 0) & (policy == "none"),
             }.get(setting.recompute, np.zeros((most + 1, longest), dtype=bool))
             fits = admitted & (memory <= limit)
-            backward = backward_time(terms, layers, recomputed)
-            sync = np.broadcast_to(sync_time(terms, layers, backward), fits.shape)
-            forward = np.broadcast_to(forward_time(terms, layers), fits.shape)
-            passes = (forward / chunks, backward / chunks, sync)
-            parts.append(tuple(np.where(fits, part, np.inf) for part in passes))
-        forward, backward, sync = (np.concatenate(both) for both in zip(*parts, strict=True))
+            backward = backward_time(terms, ways * layers, ways * recomputed)
+            roles = [(first, last)]
+            if setting.listed.eager_sync:
+                roles = [(True, False)] * first + [(False, True)] * last
+                roles += [(False, False)] * (parts_ - len(roles))
+            size, replayed = ways * layers / len(roles), ways * recomputed / len(roles)
+            owned = [self._terms(setting, index, policy, *role) for role in roles]
+            exchanges = [sync_time(one, size, backward_time(one, size, replayed)) for one in owned]
+            forward, weight = forward_time(terms, ways * layers), weight_time(terms, ways * layers)
+            found = (forward / parts_, backward / parts_, np.maximum.reduce(exchanges), weight / parts_)
+            found = (*found, np.add.reduce(exchanges))
+            parts.append(tuple(np.where(fits, np.broadcast_to(part, fits.shape), np.inf) for part in found))
+        forward, backward, sync, weight, syncs = (np.concatenate(both) for both in zip(*parts, strict=True))
         variant = np.broadcast_to(np.arange(len(forward), dtype=float)[:, None], forward.shape)
         if self.thorough:
-            return forward, backward, sync, variant
+            return forward, backward, sync, variant, weight, syncs
         best, column = backward.argmin(axis=0), np.arange(longest)
-        return tuple(part[best, column][None] for part in (forward, backward, sync, variant))  # type: ignore[return-value]
+        return tuple(part[best, column][None] for part in (forward, backward, sync, variant, weight, syncs))
 
     def _terms(self, setting: Setting, index: int, policy: str, first: bool, last: bool) -> StageTerms:
         """Return the coefficients of a stage with an option."""
@@ -575,11 +696,13 @@ class Exhaustive:
             asked.job,
             asked.framework,
             policy=policy,
-            num_replicas=setting.replicas * option.split,
+            num_replicas=setting.listed.directions * setting.replicas * option.split,
             zero_stage=setting.zero,
             first=first,
             last=last,
             beyond=setting.beyond,
+            ends_meet=_meet(setting),
+            gathering=gathering_of(setting.listed, setting.microbatches),
         )
 
     def _hops(self, setting: Setting) -> Floats:
@@ -604,26 +727,27 @@ class Exhaustive:
 
     def plan(self, plans: Plans, row: int) -> Plan:
         """Return one of the plans as the planner writes it."""
-        setting, stages, first = plans.setting, [], 0
-        total = self.asked.model.num_layers // setting.chunks
-        for option, layers, variant in zip(plans.options[row], plans.layers[row], plans.variants[row], strict=True):
+        setting, stages = plans.setting, []
+        runs: list[list[tuple[int, int]]] = [[] for _ in range(setting.stages)]
+        first = 0
+        for number in range(setting.stages * setting.chunks):
+            rank = setting.listed.rank(number, 0, setting.stages)
+            runs[rank].append((first, first + int(plans.layers[row][rank]) - 1))
+            first += int(plans.layers[row][rank])
+        for option, own, variant in zip(plans.options[row], runs, plans.variants[row], strict=True):
             chosen, how = self.options[option], self.variants[variant]
             stages.append(
                 Stage(
                     group=chosen.group.name,
-                    first_layer=first,
-                    last_layer=first + int(layers) - 1,
+                    first_layer=own[0][0],
+                    last_layer=own[0][1],
                     strategy=chosen.strategy,
                     recompute=how.policy,
                     num_recomputed=how.recomputed,
-                    later_chunks=tuple(
-                        (first + chunk * total, first + chunk * total + int(layers) - 1)
-                        for chunk in range(1, setting.chunks)
-                    ),
+                    later_chunks=tuple(own[1:]),
                     split=chosen.split,
                 )
             )
-            first += int(layers)
         return Plan(
             stages=tuple(stages),
             schedule=setting.schedule,
@@ -634,6 +758,11 @@ class Exhaustive:
             virtual_stages=setting.chunks,
             short_replicas=(-self.asked.job.global_batch // setting.micro_batch) % setting.replicas,
         )
+
+
+def _meet(setting: Setting) -> bool:
+    """Tell whether one rank of a pipeline of several has both embedding and head."""
+    return setting.stages > 1 and all(setting.listed.ends(0, setting.stages))
 
 
 @cache

@@ -8,7 +8,7 @@ from exhaustive import Exhaustive
 
 import planner.program.search as searching
 from builders import Planning, cluster, group, job, model, planning
-from planner.domain.progress import Reporter
+from planner.domain.progress import Reporter, Standing
 from planner.errors import NoFeasiblePlan, NoPlanInTime
 from planner.pipeline.plan import search
 from planner.program import Search
@@ -35,16 +35,17 @@ class Clock:
 
 
 class Watch(Reporter):
-    """Does something at the first progress."""
+    """Does something at the first progress of the search proper."""
 
     def __init__(self, react: object) -> None:
         """React by calling `react`."""
         self.react, self.heard = react, 0
 
-    def progress(self, phase: str, open_sets: int, best: float, bound: float) -> None:  # noqa: ARG002
+    def progress(self, standing: Standing) -> None:
         """Count, and react once there is a plan."""
-        self.heard += 1
-        if np.isfinite(best):
+        if standing.left:
+            self.heard += 1
+            assert np.isfinite(standing.best)
             self.react()  # type: ignore[operator]
 
 

@@ -57,6 +57,15 @@ def subject(case: Case, plan: Plan, others: tuple[Plan, ...] = (), *, searched: 
     )
 
 
+def grouped(case: Case, number: int) -> Case:
+    """Return the same with as many groups, alternately of the first two kinds, and links between some of them."""
+    groups = tuple(replace(case.cluster.groups[index % 2], name=f"group-{index}") for index in range(number))
+    link = case.cluster.links[0]
+    pairs = [(one, other) for one in range(number) for other in range(one + 1, number) if (one + other) % 3]
+    links = tuple(replace(link, first=f"group-{one}", second=f"group-{other}") for one, other in pairs)
+    return replace(case, cluster=replace(case.cluster, groups=groups, links=links))
+
+
 def hostile(about: Subject, name: str) -> Subject:
     """Return the same with `name` wherever a file may name something."""
     groups = tuple(replace(group, name=f"{name}{index}") for index, group in enumerate(about.cluster.groups))

@@ -6,15 +6,18 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import pytest
 
 from planner.costs import Hop, plan_cost
-from planner.domain.plan import Plan
+from planner.domain.plan import Plan, Stage, Strategy
 from planner.errors import SpecError
 from planner.pipeline.observed import traces
+from planner.placement import place
 from planner.report import chakra, protobuf
-from planner.simulate import timeline
+from planner.schedules import SCHEDULES, Schedule, schedule
+from planner.simulate import Timeline, timeline
 from planner.specs import catalog
 from report.report_cases import Case
 
@@ -142,15 +145,17 @@ def ended(ranks: dict[int, list[Node]]) -> float:
     return max(done.values())
 
 
-@pytest.fixture(scope="module", params=["alike", "narrower", "replicas", "chunks"])
+@pytest.fixture(scope="module", params=["alike", "narrower", "replicas", "updates", "chunks"])
 def plan(request: pytest.FixtureRequest, mixed: Case) -> Plan:
-    """Three stages; the last one narrower; three replicas; two chunks a stage."""
+    """Three stages; the last one narrower; three replicas; updates after each micro-batch; two chunks a stage."""
     base = replace(mixed.plan([("h100", 70), ("a100", 40), ("l40s", 16)]), num_microbatches=6, num_replicas=1)
     if request.param == "narrower":
         narrow = replace(base.stages[2], strategy=replace(base.stages[2].strategy, degrees=(("tp", 2),)))
         return replace(base, stages=(*base.stages[:2], narrow))
     if request.param == "replicas":
         return replace(base, num_replicas=3)
+    if request.param == "updates":
+        return replace(base, num_replicas=3, schedule="pipedream")
     if request.param == "chunks":
         stages = tuple(
             replace(
@@ -165,13 +170,13 @@ def plan(request: pytest.FixtureRequest, mixed: Case) -> Plan:
     return base
 
 
-def test_every_transfer_has_two_ends(mixed: Case, plan: Plan) -> None:
-    """What one rank sends another receives, once, as large and under the same number; nobody sends to itself."""
-    _, ranks = read(mixed, plan)
+def assert_two_ends(plan: Plan, ranks: dict[int, list[Node]]) -> None:
+    """Check that what one rank sends another receives, once, as large, under the same number; nobody sends itself."""
     assert sorted(ranks) == list(range(plan.num_devices))
     ends: dict[int, Counter[tuple[int | str, ...]]] = {SENDS: Counter(), RECEIVES: Counter()}
     for rank, nodes in ranks.items():
         for one in nodes:
+            assert all(number < one.number for number in one.inputs)
             if one.kind in ends:
                 names = ("comm_src", "comm_dst", "comm_tag", "comm_size")
                 ends[one.kind][tuple(one.attributes[name] for name in names)] += 1
@@ -181,37 +186,133 @@ def test_every_transfer_has_two_ends(mixed: Case, plan: Plan) -> None:
     assert all(one[0] != one[1] for one in ends[SENDS])
 
 
+def undisturbed(case: Case, plan: Plan) -> Timeline:
+    """Return the step if nothing but passes and the optimizer took time."""
+    costs = plan_cost(plan, case.cluster, case.model, case.job, catalog.framework("megatron"))
+    nothing = Hop(forward=0.0, backward=0.0)
+    stages = (
+        replace(stage, sync=stage.update, hosted=tuple(replace(one, sync=0.0) for one in stage.hosted))
+        for stage in costs.stages
+    )
+    hops = (nothing,) * len(costs.hops)
+    free = replace(costs, hops=hops, wrap=costs.wrap and nothing, blocking=False, stages=tuple(stages))
+    return timeline(plan, free)
+
+
+def test_every_transfer_has_two_ends(mixed: Case, plan: Plan) -> None:
+    """For each kind of pipeline of one direction, and of stages of unlike widths."""
+    assert_two_ends(plan, read(mixed, plan)[1])
+
+
 def test_a_network_without_time_leaves_the_passes(mixed: Case, plan: Plan) -> None:
     """Run with free transfers, the traces end when the replay of the plan does; a microsecond may be lost a node."""
     _, ranks = read(mixed, plan)
-    costs = plan_cost(plan, mixed.cluster, mixed.model, mixed.job, catalog.framework("megatron"))
-    nothing = Hop(forward=0.0, backward=0.0)
-    free = replace(
-        costs,
-        hops=(nothing,) * len(costs.hops),
-        wrap=costs.wrap and nothing,
-        blocking=False,
-        stages=tuple(replace(stage, sync=stage.update) for stage in costs.stages),
-    )
     most = max(map(len, ranks.values()))
-    assert ended(ranks) == pytest.approx(1e6 * timeline(plan, free).step_time, abs=plan.num_stages * most)
+    assert ended(ranks) == pytest.approx(1e6 * undisturbed(mixed, plan).step_time, abs=plan.num_stages * most)
 
 
 def test_those_that_hold_the_same_weights_exchange(mixed: Case, plan: Plan) -> None:
-    """Each group's ranks have one all-reduce of one size between the last pass and the optimizer; others have none."""
+    """Each group's ranks have one all-reduce of one size before each optimizer step; others have none."""
     groups, ranks = read(mixed, plan)
     members = {rank: group for group, those in groups.items() for rank in those}
     assert len(members) == (plan.num_devices if plan.num_replicas > 1 else 0)
+    updates = 6 if plan.schedule == "pipedream" else 1
     sizes: dict[str, set[int | str]] = {}
     for rank, nodes in ranks.items():
         found = [one for one in nodes if one.kind == COLLECTIVE]
-        assert [one.attributes["pg_name"] for one in found] == ([members[rank]] if rank in members else [])
+        assert [one.attributes["pg_name"] for one in found] == [members.get(rank)] * updates * (rank in members)
         for one in found:
             assert one.attributes["comm_type"] == 0
             sizes.setdefault(str(one.attributes["pg_name"]), set()).add(one.attributes["comm_size"])
             after = next(other for other in nodes if one.number in other.inputs)
             assert after.name == "optimizer"
     assert all(len(one) == 1 for one in sizes.values())
+
+
+@pytest.fixture(scope="module", params=SCHEDULES, ids=lambda listed: listed.name)
+def listed(request: pytest.FixtureRequest) -> Schedule:
+    """Each of the schedules, with two chunks where any number may be."""
+    one: Schedule = request.param
+    return one.with_chunks(2) if one.with_chunks else one
+
+
+@pytest.fixture(scope="module")
+def shaped(small: Case, listed: Schedule) -> Plan:
+    """Four stages of unlike sizes on two tensor ranks each, two replicas, 16 micro-batches."""
+    return scheduled(small, listed)
+
+
+def scheduled(case: Case, listed: Schedule) -> Plan:
+    """Return a plan of the 32 layers that lie where the schedule places them."""
+    sizes = (9, 6, 8, 9) if listed.virtual_stages == 1 else (5, 3, 4, 4, 4, 5, 4, 3)
+    ends = list(accumulate(sizes))
+    stages = []
+    for hosted in listed.hosted(4):
+        first, *later = ((ends[number] - sizes[number], ends[number] - 1) for way, number in hosted if way == 0)
+        strategy = Strategy(degrees=(("tp", 2),), sequence_parallel=True)
+        group = case.cluster.groups[0].name
+        stages.append(
+            Stage(group=group, first_layer=first[0], last_layer=first[1], later_chunks=tuple(later), strategy=strategy)
+        )
+    return Plan(
+        stages=tuple(stages),
+        schedule=listed.name,
+        num_replicas=2,
+        micro_batch=1,
+        num_microbatches=16,
+        zero_stage=1,
+        virtual_stages=listed.virtual_stages,
+    )
+
+
+def test_every_schedule_can_be_executed(small: Case, shaped: Plan) -> None:
+    """Sends meet their receives, nothing waits in a circle, and with free transfers all ends as the replay does.
+
+    A rank computes as long as its stage's passes take; a microsecond may be lost a node.
+    """
+    _, ranks = read(small, shaped)
+    assert_two_ends(shaped, ranks)
+    most, free = max(map(len, ranks.values())), undisturbed(small, shaped)
+    assert ended(ranks) == pytest.approx(1e6 * free.step_time, abs=shaped.num_stages * most)
+    placed = place(shaped, small.cluster, small.model, small.job)
+    for rank in placed.ranks:
+        passes = [one.time for one in ranks[rank.rank] if one.kind == COMPUTES and one.name[1:2].isdigit()]
+        assert len(passes) == len(free.passes[rank.stage])
+        worked = sum(one.end - one.start for one in free.passes[rank.stage])
+        assert sum(passes) == pytest.approx(1e6 * worked, abs=len(passes))
+
+
+def test_those_that_hold_the_same_layers_exchange(small: Case, listed: Schedule, shaped: Plan) -> None:
+    """The two replicas of a stage; where a schedule has two directions, those of the stage that faces it, too."""
+    groups, ranks = read(small, shaped)
+    stages = {rank.rank: rank.stage for rank in place(shaped, small.cluster, small.model, small.job).ranks}
+    assert sorted(rank for members in groups.values() for rank in members) == sorted(ranks)
+    facing = {frozenset({0, 3}), frozenset({1, 2})}
+    alone = {frozenset({stage}) for stage in range(4)}
+    held = {frozenset(stages[rank] for rank in members) for members in groups.values()}
+    assert held == (facing if listed.directions > 1 else alone)
+    assert {len(members) for members in groups.values()} == {2 * listed.directions}
+    for members in groups.values():
+        assert len({exchanged(ranks[rank]) for rank in members}) == 1
+
+
+def test_both_directions_exchange_the_layers_of_both(small: Case) -> None:
+    """As many bytes as stages 0 and 3, or 1 and 2, exchange for themselves in one direction."""
+    _, both = read(small, scheduled(small, schedule("chimera")))
+    plan = scheduled(small, schedule("1f1b"))
+    _, one = read(small, plan)
+    stages = {rank.rank: rank.stage for rank in place(plan, small.cluster, small.model, small.job).ranks}
+    alone = {stages[rank]: exchanged(nodes) for rank, nodes in one.items()}
+    for rank, nodes in both.items():
+        assert exchanged(nodes) == pytest.approx(alone[stages[rank]] + alone[3 - stages[rank]], abs=2)
+
+
+def exchanged(nodes: list[Node]) -> int:
+    """Return the bytes of a rank's all-reduces in a step."""
+    sizes = [one.attributes["comm_size"] for one in nodes if one.kind == COLLECTIVE]
+    assert sizes
+    assert len(set(sizes)) == 1
+    return sum(size for size in sizes if isinstance(size, int))
 
 
 def test_bytes_are_those_of_protocol_buffers() -> None:

@@ -7,55 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from planner.costs import Hop, PlanCost, StageCost
-from planner.domain.plan import Plan, Stage, Strategy
+from planner.domain.plan import Plan
 from planner.report.gantt import gantt
 from planner.report.span import segments
-from planner.simulate import Event, Timeline, timeline
-
-COST = StageCost(
-    forward=1.0,
-    backward=2.0,
-    sync=1.0,
-    memory=(),
-    peaks=(("forward_backward", 0.0), ("optimizer_creation", 0.0), ("optimizer_step", 0.0)),
-    parts=(),
-    in_flight=1,
-)
-
-
-def made(
-    stages: int, microbatches: int, *, chunks: int = 1, hop: float = 0.0, blocking: bool = False
-) -> tuple[Plan, Timeline]:
-    """Return a plan whose stages take 1 s forward and 2 s backward, and its step."""
-    between = Hop(forward=hop, backward=hop)
-    cost = COST if chunks == 1 else replace(COST, chunks=((1.0 / chunks, 2.0 / chunks),) * chunks)
-    plan = Plan(
-        stages=tuple(
-            Stage(
-                group="g",
-                first_layer=index,
-                last_layer=index,
-                later_chunks=tuple((chunk * stages + index,) * 2 for chunk in range(1, chunks)),
-                strategy=Strategy(),
-            )
-            for index in range(stages)
-        ),
-        schedule="1f1b" if chunks == 1 else "interleaved",
-        num_replicas=1,
-        micro_batch=1,
-        num_microbatches=microbatches,
-        zero_stage=0,
-        virtual_stages=chunks,
-    )
-    costs = PlanCost(
-        stages=(cost,) * stages,
-        hops=(between,) * (stages - 1),
-        wrap=between if chunks > 1 else None,
-        step_overhead=0.0,
-        blocking=blocking,
-    )
-    return plan, timeline(plan, costs)
+from planner.simulate import Event, Timeline
+from report.steps import made
 
 
 def rows(plan: Plan, found: Timeline, width: int) -> list[str]:
@@ -149,3 +105,13 @@ def test_halves_of_a_backward_pass_have_letters_of_their_own() -> None:
     found = replace(found, events=tuple(halves), step_time=6.0)
     assert rows(plan, found, 24 + 8 + 12) == ["0000aaaakkkk............"]
     assert "k-t backward (weights) of micro-batch" in gantt(plan, found).text
+
+
+def test_a_step_that_runs_into_the_next_one_says_so() -> None:
+    """Ten seconds by itself, eight of which it adds to a run; others have no note."""
+    plan, found = made(2, 2)
+    assert "note" not in gantt(plan, found).text
+    stale = replace(plan, schedule="pipedream-2bw")
+    text = " ".join(gantt(stale, replace(found, adds=8.0)).text.split())
+    assert "note pipedream-2bw begins a step before the last one has ended: a step adds 8.00 s to a run, and" in text
+    assert "takes 10.0 s by itself, as it is drawn here" in text

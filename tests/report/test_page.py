@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import planner.report.page
 from planner.domain.cluster import Cluster
 from planner.domain.plan import Plan
 from planner.report.page import Subject, page
 from planner.report.page.cluster import Tile, _tiles
 from planner.report.page.markup import Markup, figure, join, table, tag
+from planner.report.page.patterns import COLOURS, text_colour
 from report.pages import embedded, hostile, numbers, read, subject
 from report.report_cases import Case
 
@@ -172,3 +175,33 @@ def test_large_plan_files_of_a_search_are_left_out(about: Subject, monkeypatch: 
     assert document["search"]["prediction"] == whole["search"]["prediction"]
     known = set(numbers(document))
     assert [text for value, text in read(made).values if value not in known] == []
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of ``#rrggbb`` (WCAG 2.2)."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours (WCAG 2.2)."""
+    low, high = sorted(luminance(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_can_be_read_on_its_ground() -> None:
+    """Level AA of WCAG: 4.5 to 1 for text, in light and dark, and on the colours of stages and parts; 3 for lines."""
+    style = (Path(planner.report.page.__file__).parent / "page.css").read_text(encoding="utf-8")
+    themes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root {[^}]*}", style)[:2]]
+    assert len(themes) == 2
+    for theme in themes:
+        for ground in ("ground", "card", "shade"):
+            for name in ("text", "soft", "link"):
+                assert contrast(theme[name], theme[ground]) >= 4.5, (name, ground)
+        assert contrast(theme["over"], theme["card"]) >= 4.5
+        for line in ("accent", "limit", "area"):
+            assert contrast(theme[line], theme["card"]) >= 3
+    for colour in COLOURS:
+        written = {"#000": "#000000", "#fff": "#ffffff"}[text_colour(colour)]
+        assert contrast(colour, written) >= 4.5

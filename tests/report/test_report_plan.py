@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.domain.job import Constraint
+from planner.pipeline.observed import AT_A_GLANCE, glance, observe
 from planner.report.plan import idle_lines, plan_text, proof, training_lines
 from planner.report.stages import runs, stage_table
 from report.report_cases import Case
@@ -20,9 +21,9 @@ def long_plan_text(mixed: Case, width: int = SCREEN) -> str:
     other = mixed.plan([("h100", 4)] * 15 + [("a100", 6)] * 11)
     outcome = mixed.outcome(plan, (other,) * 7)
     defaults = ("framework megatron", "headroom 10%", "precision fp16, since not every device does bf16")
-    return plan_text(
-        outcome, mixed.cluster, mixed.model, mixed.job, defaults=defaults, hint="-o plan.yaml keeps it", width=width
-    )
+    parts = (mixed.cluster, mixed.model, mixed.job)
+    step = glance(plan, *parts)
+    return plan_text(outcome, *parts, step=step, defaults=defaults, hint="-o plan.yaml keeps it", width=width)
 
 
 def test_a_page_is_no_wider_than_a_screen(mixed: Case) -> None:
@@ -33,9 +34,19 @@ def test_a_page_is_no_wider_than_a_screen(mixed: Case) -> None:
 def test_sixty_four_stages_fit_a_screen(mixed: Case) -> None:
     """63 stages of two kinds, the first with the embedding and the last with the head, are four rows."""
     lines = long_plan_text(mixed).splitlines()
-    assert len(lines) <= 60
+    assert len(lines) <= 64
     stages = [line.split()[0:2] for line in lines if " 2   8  selective" in line]
     assert stages == [["0", "h100"], ["1-29", "x29"], ["30-61", "x32"], ["62", "a100"]]
+
+
+def test_a_step_is_drawn_unasked_where_that_is_quick(mixed: Case, small: Case) -> None:
+    """63 stages and 128 micro-batches are 16,128 passes; not twice as many, and not what a single stage does."""
+    assert "a step, stage by stage" in long_plan_text(mixed)
+    plan = small.plan([("h100-sxm-80gb", 16), ("h100-sxm-80gb", 16)])
+    parts = (small.cluster, small.model, small.job)
+    assert glance(plan, *parts) == observe(plan, *parts)
+    assert glance(replace(plan, num_microbatches=AT_A_GLANCE // 4 + 1), *parts) is None
+    assert glance(small.plan([("h100-sxm-80gb", 32)]), *parts) is None
 
 
 def test_a_folded_row_shows_the_fullest_of_its_stages(mixed: Case) -> None:

@@ -12,7 +12,7 @@ from planner.domain.job import Constraint
 from planner.domain.prediction import Outcome
 from planner.errors import NoFeasiblePlan, Problem, Repair, Shortage
 from planner.loader import load
-from planner.report.explain import binding, explain_text, progress_line
+from planner.report.explain import binding, explain_text
 from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
 from planner.report.prediction import prediction_text
@@ -233,12 +233,6 @@ def test_figures_have_three_digits_and_their_unit() -> None:
         "-",
     ]
     assert [days(36 * 3600), days(10 * 86400)] == ["36.0 hours", "10.0 days"]
-
-
-def test_progress_is_one_short_line() -> None:
-    """What is open, the best and the bound, each a dash while it is not known."""
-    assert progress_line("bounds", 12, float("inf"), 0.0) == "bounds: 12 subproblems open, best -, bound 0.00 s"
-    assert progress_line("search", 1, 2.0, 1.5) == "search: 1 subproblem open, best 2.00 s, bound 1.50 s, gap 25.0%"
 
 
 def test_a_plan_that_the_search_beats_says_so(small: Case) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.costs import plan_cost
 from planner.domain.plan import Plan
+from planner.pipeline import plan_from_layout
 from planner.report.trace import chrome_trace
 from planner.simulate import Timeline, timeline
 from planner.specs import catalog
+from planner.specs.job import read_job
+from planner.specs.layout import parse_layout
 from report.report_cases import Case
 
 
@@ -67,6 +71,34 @@ def test_flows_lead_from_a_transfer_to_its_pass(mixed: Case, plan: Plan) -> None
         assert fed["cat"] == {"activations": "forward", "gradients": "backward"}[start["name"]]
 
 
+@pytest.mark.parametrize("name", ["zb-h1", "dualpipe", "bitpipe"])
+def test_gradients_lead_to_the_pass_that_waits_for_them(small: Case, name: str) -> None:
+    """To that of the input where the backward pass is split; chunks are counted in each direction, which is told."""
+    plan = named(small, name)
+    events = traced(small, plan)["traceEvents"]
+    begun = {(one["pid"], one["tid"], one["ts"]): one for one in events if one["ph"] == "X"}
+    starts = {one["id"]: one for one in events if one["ph"] == "s"}
+    ends = {one["id"]: one for one in events if one["ph"] == "f"}
+    assert len(starts) == sum(one["ph"] == "X" and one["cat"] == "transfer" for one in events)
+    for number, start in starts.items():
+        sent = begun[start["pid"], start["tid"], start["ts"]]
+        fed = begun[ends[number]["pid"], ends[number]["tid"], ends[number]["ts"]]
+        wanted = {"forward"} if start["name"] == "activations" else {"backward", "backward input"}
+        assert fed["cat"] in wanted
+        assert fed["args"]["micro_batch"] == sent["args"]["micro_batch"]
+        assert fed["args"].get("from") == sent["args"].get("from")
+    passes = [one["args"] for one in begun.values() if "micro_batch" in one["args"]]
+    assert {one.get("chunk") for one in passes} == ({0, 1} if name == "bitpipe" else {None})
+    assert {one.get("from") for one in passes} == ({None} if name == "zb-h1" else {None, "the other end"})
+
+
+def named(case: Case, name: str) -> Plan:
+    """Return four stages of eight layers with a schedule."""
+    job, _ = read_job(None, {}, case.model, case.cluster)
+    layout = parse_layout(f"tp=2,pp=4,gbs=16,schedule={name}")
+    return plan_from_layout(layout, case.cluster, case.model, job)[0]
+
+
 def test_the_trace_ends_with_the_predicted_step(mixed: Case, plan: Plan) -> None:
     """In microseconds, to the nanosecond; the memory counter peaks where the prediction does."""
     document, prediction = traced(mixed, plan), mixed.predicted(plan)
@@ -92,6 +124,17 @@ def test_a_long_trace_is_cut_with_a_note(mixed: Case, plan: Plan) -> None:
     assert gaps[0]["name"].startswith(f"... {len(every) - len(shown):,} events that begin between")
     assert "note" not in whole["otherData"]
     assert cut["otherData"]["note"] in gaps[0]["name"]
+
+
+def test_a_step_that_runs_into_the_next_one_says_so(mixed: Case, plan: Plan) -> None:
+    """The predicted time stays what it is; the time that is drawn stands beside it, with a word on why."""
+    found = step(mixed, plan)
+    shorter = replace(found, adds=0.9 * found.step_time)
+    other = json.loads(chrome_trace(replace(plan, schedule="zb-h2"), shorter, mixed.cluster))["otherData"]
+    assert other["step_time_s"] == shorter.adds
+    assert other["drawn_time_s"] == found.step_time
+    assert other["note"].startswith("zb-h2 begins a step before the last one has ended")
+    assert "drawn_time_s" not in traced(mixed, plan)["otherData"]
 
 
 def test_the_same_plan_gives_the_same_trace(mixed: Case, plan: Plan) -> None:

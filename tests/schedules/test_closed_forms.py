@@ -138,13 +138,3 @@ def test_controllable_memory(name: str, more: int, share: int) -> None:
         assert stages / share <= max(held) <= (stages + more) / share
         observed = alike(schedule(name), (stages, microbatches))
         assert observed.step_time - max(observed.busy) < 3 * stages  # less than 1F1B's 3 (P - 1), or near it
-
-
-def test_pipedream_2bw() -> None:
-    """No rank idles, a step lasts M (F + B): Narayanan et al., "Memory-Efficient ..." (2021), section 3.1. M >= P."""
-    for stages, more in product(STAGES, (0, 1, 5, 32)):
-        shape = (stages, stages + more)
-        observed = alike(schedule("pipedream-2bw"), shape)
-        assert observed.step_time == pytest.approx(3.0 * shape[1])
-        assert observed.makespan == pytest.approx(3.0 * shape[1])
-        assert list(observed.peak_in_flight) == [stages - rank for rank in range(stages)]

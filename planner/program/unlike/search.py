@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 from planner.candidates import NEVER, Family, Space
 from planner.candidates.choices import allows
 from planner.candidates.unlike import Kind, Meeting, UnlikeSpace
-from planner.domain.progress import Reporter
+from planner.domain.progress import Reporter, Standing
+from planner.program.unlike.nodes import Node
 from planner.program.unlike.pricing import Priced, price
 from planner.program.unlike.shares import Share, relaxed, share_out
 from planner.program.unlike.templates import Maker, Range, Template, Templates
@@ -26,8 +27,6 @@ from planner.units import NANOSECOND
 
 ROUNDS = 64
 """Times that a node's templates are made exact."""
-APART = 0.005
-"""[-] of the step, by which exchanges of kinds may differ before they are told apart."""
 FINE, SPREAD = 0.1, 0.25
 """[-] of the gap, to which a step is found, and to which layers are spread."""
 
@@ -54,15 +53,6 @@ class UnlikeResult:
     nodes: int = 0
     stopped: str = ""
     seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Node:
-    """Plans of a range: bounds on the replicas of all kinds together, and on their longest exchange."""
-
-    meeting: Meeting
-    within: Range
-    bound: float
 
 
 class UnlikeSearch:
@@ -103,8 +93,8 @@ class UnlikeSearch:
                 if time.monotonic() > self._deadline:
                     self.result.stopped = "time_limit"
                     break
-                bound, _, node = queue[0]
-                self._reporter.progress("unlike replicas", len(queue), self._best * NANOSECOND, bound * NANOSECOND)
+                node = queue[0][2]
+                self._tell(queue)
                 children = list(self._refined(node))
                 heapq.heappop(queue)
                 for child in children:
@@ -115,6 +105,19 @@ class UnlikeSearch:
         self.result.found.sort(key=lambda found: found.objective)
         self.result.seconds = time.monotonic() - self._started
         return self.result
+
+    def _tell(self, queue: list[tuple[float, int, Node]]) -> None:
+        """Report how far the search has come."""
+        self._reporter.progress(
+            Standing(
+                phase="unlike replicas",
+                left=lambda: sum(bound < self.cutoff for bound, _, _ in queue),
+                best=self._best * NANOSECOND,
+                bound=min(queue[0][0], self._best) * NANOSECOND,
+                wanted=self._gap,
+                ends_in=max(0.0, self._deadline - time.monotonic()),
+            )
+        )
 
     def _opened(self) -> Iterator[Node]:
         """Yield nodes that together hold all plans: numbers of replicas within a factor of two.
@@ -189,30 +192,10 @@ class UnlikeSearch:
                 syncs.append((shortest, longest))
                 if not news:
                     break
-        parts = list(self._parts(node, bound, syncs)) if bound < self.cutoff else []
+        parts = list(node.parts(bound, syncs)) if bound < self.cutoff else []
         if not parts:
             self.result.lower_bound = min(self.result.lower_bound, bound)
         yield from parts
-
-    @staticmethod
-    def _parts(node: Node, bound: float, syncs: list[tuple[float, float]]) -> Iterator[Node]:
-        """Yield the halves of a node: of its exchanges where the kinds' are far apart, else of its replicas.
-
-        Of a single number of replicas it is halved below an exchange that was met, as long as there are any.
-        """
-        within = node.within
-        shortest, longest = syncs[-1] if syncs else (0.0, 0.0)
-        apart = (max(shortest, within.sync_low) + longest) / 2
-        if longest - max(shortest, within.sync_low) > APART * bound:
-            yield replace(node, within=replace(within, sync_high=apart), bound=bound)
-            yield replace(node, within=replace(within, sync_low=apart), bound=bound)
-        elif within.fewest < within.most:
-            middle = (within.fewest + within.most) // 2
-            yield replace(node, within=replace(within, most=middle), bound=bound)
-            yield replace(node, within=replace(within, fewest=middle + 1), bound=bound)
-        elif met := [sync for _, sync in syncs if within.sync_low < sync <= within.sync_high]:
-            yield replace(node, within=replace(within, sync_high=min(met) - 1), bound=bound)
-            yield replace(node, within=replace(within, sync_low=min(met)), bound=bound)
 
     def _tolerance(self, limit: float) -> float:
         return max(0.5, FINE * self._gap * limit)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from planner.domain.plan import Plan
-from planner.domain.prediction import Prediction
+from planner.domain.prediction import Alternative, Prediction
 from planner.report.figures import count, gib, percent, seconds
 from planner.report.page.markup import Markup, figure, join, table, tag
 from planner.report.page.subject import Subject
@@ -15,7 +15,10 @@ from planner.report.plan import RUNNERS_UP_TITLE, decision, hourly_price, runner
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340, 250, 58, 40, 18, 16
 """[units] of a chart and its margins."""
 CHARTS = "The star is this plan; numbers are the rows of the table. The line joins what nothing beats in both."
+WALK = "Point at a plan, or focus the charts and walk with the arrow keys."
 NO_OTHERS = "The search met no other kind of plan."
+SIZE = 13
+"""[units] of a point."""
 NEAR = 5e-3
 """[-] by which values may differ to be alike."""
 
@@ -31,6 +34,24 @@ class Option:
     is_chosen: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What step time is drawn against."""
+
+    head: str
+    """Title of its column."""
+    name: str
+    value: Callable[[Plan, Prediction], float]
+    text: Callable[[float], str]
+    is_predicted: bool = True
+    """Whether it is a figure of the prediction."""
+
+    def tells(self, options: list[Option]) -> bool:
+        """Tell whether it is known of all plans, and not the same for all."""
+        values = [self.value(option.plan, option.prediction) for option in options]
+        return min(values) > 0 and max(values) - min(values) > NEAR * max(values)
+
+
 def alternatives(about: Subject) -> Markup:
     """Return the charts and the table; nothing where no search was made."""
     found = about.found
@@ -43,11 +64,13 @@ def alternatives(about: Subject) -> Markup:
     head, rows = runner_up_rows(found)
     shown = list(enumerate(found.alternatives[: len(rows)], 1))
     options += [Option(str(number), one.plan, one.prediction) for number, one in shown if one.plan != about.plan]
-    charts = [made for name, value, text in _measures(about) if (made := _chart(name, options, value, text))]
+    measures = [one for one in _measures(about) if one.tells(options)]
+    charts = [_chart(one, options) for one in measures]
     cells = [
-        [str(number), *row[:-3], figure(one.prediction.step_time, row[-3]), *row[-2:]]
+        [str(number), *row[:-3], figure(one.prediction.step_time, row[-3]), row[-2], *_told(one, measures), row[-1]]
         for (number, one), row in zip(shown, rows, strict=True)
     ]
+    head = [*head[:-1], *(one.head for one in measures), head[-1]]
     used = [index for index, title in enumerate(["", *head]) if title == "" or any(row[index] for row in cells)]
     titles = [["", *head][index] for index in used]
     lines = [[row[index] for index in used] for row in cells]
@@ -62,43 +85,63 @@ def alternatives(about: Subject) -> Markup:
         else "",
         tag(
             "div",
-            tag("div", *charts, class_="charts", style=f"flex-basis:{330 * len(charts)}px") if charts else "",
+            _drawn(charts) if charts else "",
             table(titles, lines, right=tuple(titles[1:-1]), caption=RUNNERS_UP_TITLE.capitalize())
             if rows
             else NO_OTHERS,
             class_="options",
         ),
-        tag("p", CHARTS, class_="note") if charts else "",
         _rejected(about),
     )
 
 
-def _measures(about: Subject) -> list[tuple[str, Callable[[Option], float], Callable[[float], str]]]:
-    """Return (title, value, as text) of what step time is drawn against."""
+def _drawn(charts: list[Markup]) -> Markup:
+    """Return charts whose points can be walked to, and the line that tells of them."""
+    return tag(
+        "div",
+        tag("div", *charts, class_="charts", tabindex=0, role="group", aria_label=WALK, data_walk="options-said"),
+        tag("p", f"{CHARTS} {WALK}", class_="readout", id="options-said", role="status", aria_live="polite"),
+        style=f"flex-basis:{330 * len(charts)}px",
+    )
 
-    def cost(option: Option) -> float:
+
+def _told(one: Alternative, measures: list[Measure]) -> Iterator[str]:
+    """Yield a runner-up's cells of what is drawn."""
+    for measure in measures:
+        value = measure.value(one.plan, one.prediction)
+        yield figure(value, measure.text(value)) if measure.is_predicted else measure.text(value)
+
+
+def _measures(about: Subject) -> list[Measure]:
+    """Return what step time may be drawn against."""
+
+    def cost(plan: Plan, prediction: Prediction) -> float:
         """Return what 10^9 tokens cost; zero where a price is not known."""
-        return hourly_price(option.plan, about.cluster) / 3600 / option.prediction.tokens_per_second * 1e9
+        return hourly_price(plan, about.cluster) / 3600 / prediction.tokens_per_second * 1e9
+
+    def memory(_plan: Plan, prediction: Prediction) -> float:
+        return prediction.peak_memory
+
+    def devices(_plan: Plan, prediction: Prediction) -> float:
+        return float(prediction.num_devices)
 
     return [
-        ("most memory of a device [GiB]", lambda option: option.prediction.peak_memory, gib),
-        ("devices", lambda option: float(option.prediction.num_devices), count),
-        ("cost of 10^9 tokens", cost, lambda value: f"{value:,.4g}"),
+        Measure("GiB", "most memory of a device [GiB]", memory, gib),
+        Measure("devices", "devices", devices, count),
+        Measure("cost", "cost of 10^9 tokens", cost, lambda value: f"{value:,.4g}", is_predicted=False),
     ]
 
 
-def _chart(
-    name: str, options: list[Option], value: Callable[[Option], float], text: Callable[[float], str]
-) -> Markup | None:
-    """Return step time against a measure; None where it is not known or the same for all."""
-    across = [value(option) for option in options]
+def _chart(measure: Measure, options: list[Option]) -> Markup:
+    """Return step time against a measure."""
+    name, text = measure.name, measure.text
+    across = [measure.value(option.plan, option.prediction) for option in options]
     times = [option.prediction.step_time for option in options]
-    if min(across) <= 0 or max(across) - min(across) <= NEAR * max(across):
-        return None
     place_x, place_y = _scale(across, LEFT, WIDTH - RIGHT), _scale(times, HEIGHT - BOTTOM, TOP)
+    places = _apart([(place_x(x), place_y(y)) for x, y in zip(across, times, strict=True)])
     points = [
-        _point(option, place_x(x), place_y(y), f"{seconds(y)}, {text(x)} ({name})")
-        for option, x, y in zip(options, across, times, strict=True)
+        _point(option, place, f"step {seconds(y)}, {name}: {text(x)}")
+        for option, place, x, y in zip(options, places, across, times, strict=True)
     ]
     marks = [*_ticks(across, place_x, text, vertical=False), *_ticks(times, place_y, seconds, vertical=True)]
     said = "; ".join(
@@ -115,6 +158,7 @@ def _chart(
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
         aria_label=f"Step time against {name}: {said}",
+        data_row="",
     )
     return tag("figure", picture)
 
@@ -158,14 +202,31 @@ def _front(
     return path + "".join(f"H{place_x(x):.1f}V{place_y(y):.1f}" for x, y in others)
 
 
-def _point(option: Option, x: float, y: float, said: str) -> Markup:
+def _apart(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return places with those that would lie on earlier ones moved to the right."""
+    found: list[tuple[float, float]] = []
+    for left, y in places:
+        x = left
+        while any(abs(x - other) < SIZE and abs(y - height) < SIZE for other, height in found):
+            x += SIZE
+        found.append((x, y))
+    return found
+
+
+def _point(option: Option, place: tuple[float, float], said: str) -> Markup:
     if option.is_chosen:
         star = "M0 -11L3 -4 10 -4 4.5 1 7 9 0 4 -7 9 -4.5 1 -10 -4 -3 -4Z"
         shape = tag("path", d=star, class_="star")
     else:
         shape = join(tag("circle", r=8), tag("text", option.mark, dy="0.35em", text_anchor="middle"))
     name = "this plan" if option.is_chosen else option.mark
-    return tag("g", tag("title", f"{name}: {said}"), shape, transform=f"translate({x:.1f} {y:.1f})", class_="point")
+    return tag(
+        "g",
+        tag("title", f"{name}: {said}"),
+        shape,
+        transform=f"translate({place[0]:.1f} {place[1]:.1f})",
+        class_="point",
+    )
 
 
 def _rejected(about: Subject) -> Markup:

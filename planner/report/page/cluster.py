@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import groupby
 
-from planner.domain.cluster import Cluster, DeviceGroup, GroupLink
+from planner.domain.cluster import Cluster, DeviceGroup
 from planner.placement import Rank
-from planner.report.figures import count, gib, percent, plural, rate
+from planner.report.figures import count, gib, plural, rate
 from planner.report.layout import LABEL
+from planner.report.page.links import links
 from planner.report.page.markup import Markup, join, tag
 from planner.report.page.patterns import COLOURS, text_colour
 from planner.report.page.subject import Subject
 from planner.report.problems import spans
 from planner.report.ranks import rank_lines
+from planner.schedules import schedule_of
 
 UNWRAPPED = 100_000
 """[columns] so wide that no line is broken."""
 MOST_TILES = 24
 """Drawings of nodes for each group; alike neighbours are one."""
-MOST_GROUPS = 5
-"""Groups that a map of links has room for."""
-BOX, BETWEEN = 126, 292
-"""[units] of a group in the map of links, and from one to the next."""
+MOST_RUNS = 24
+"""Runs of ranks that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,27 @@ def cluster(about: Subject) -> Markup:
     for rank in about.placed.ranks:
         used[rank.group].setdefault(rank.node, []).append(rank)
     cards = [_card(group, used[group.name], about.cluster, offsets) for group in about.cluster.groups]
-    ranks = " ".join(line[LABEL:].strip() for line in rank_lines(about.placed, UNWRAPPED))
+    ranks = " ".join(line[LABEL:].strip() for line in rank_lines(about.placed, UNWRAPPED, MOST_RUNS))
     return join(
-        _map(about.cluster),
+        links(about.cluster),
         tag("div", *cards, class_="groups"),
-        tag("p", tag("b", "Ranks: "), ranks, "."),
-        tag("p", "Each square is a device, its number the stage that it works on; empty ones are idle.", class_="note"),
+        tag("p", tag("b", "Ranks: "), ranks),
+        tag(
+            "p",
+            f"Each square is a device, its number the stage that it works on; empty ones are idle.{_facing(about)}",
+            class_="note",
+        ),
+    )
+
+
+def _facing(about: Subject) -> str:
+    """Return which layers a device holds besides those of its stage, where a schedule runs from both ends."""
+    if schedule_of(about.plan).directions == 1:
+        return ""
+    last = about.plan.num_stages - 1
+    return (
+        f" {about.plan.schedule} runs from both ends: devices of stage 0 hold the layers of stage {last} as well,"
+        f" those of stage {last} the layers of stage 0, and so on inwards."
     )
 
 
@@ -96,7 +111,6 @@ def _card(group: DeviceGroup, nodes: dict[str, list[Rank]], whole: Cluster, offs
         )
         if group.num_nodes > 1 or len(whole.groups) > 1
         else "",
-        style=f"flex:{min(4, len(shown))} 1 {240 + 140 * min(2, len(shown) - 1)}px",
     )
 
 
@@ -138,82 +152,3 @@ def _square(stage: int) -> Markup:
         return tag("i", class_="idle")
     colour = COLOURS[stage % len(COLOURS)]
     return tag("i", str(stage), style=f"background:{colour};color:{text_colour(colour)}", title=f"stage {stage}")
-
-
-def _map(whole: Cluster) -> Markup:
-    """Return a drawing of what connects the groups; one group is connected by its network alone."""
-    groups = whole.groups
-    if not 1 < len(groups) <= MOST_GROUPS:
-        return _list(whole)
-    pairs = sorted(combinations(range(len(groups)), 2), key=lambda pair: pair[1] - pair[0])
-    centres = [BOX / 2 + 1 + index * BETWEEN for index in range(len(groups))]
-    arcs = [_arc(whole, centres, pairs, level) for level in range(len(pairs))]
-    width, height = BOX + 2 + BETWEEN * (len(groups) - 1), 64 + 30 * len(pairs)
-    boxes = [
-        tag(
-            "g",
-            tag("rect", x=centre - BOX / 2, y=8, width=BOX, height=40, rx=8, class_="box"),
-            tag("text", _short(group.name), x=centre, y=26, class_="title"),
-            tag("text", f"{count(group.num_devices)} devices", x=centre, y=41),
-        )
-        for group, centre in zip(groups, centres, strict=True)
-    ]
-    said = "; ".join(_link_said(whole, *pair) for pair in pairs)
-    return tag(
-        "div",
-        tag(
-            "svg",
-            *arcs,
-            *boxes,
-            viewBox=f"0 0 {width} {height}",
-            style=f"min-width:{0.75 * width:.0f}px;max-width:{1.2 * width:.0f}px",
-            role="img",
-            aria_label=f"Links between the groups: {said}",
-        ),
-        class_="map scroll",
-        tabindex="0",
-        role="region",
-        aria_label="Links between the groups",
-    )
-
-
-def _arc(whole: Cluster, centres: list[float], pairs: list[tuple[int, int]], level: int) -> Markup:
-    """Return a line below the groups that it connects, with what it is; shorter ones lie inside longer ones."""
-    first, second = pairs[level]
-    low = 74 + 30 * level
-    inside_first = sum(pair[0] == first for pair in pairs[:level])
-    inside_second = sum(pair[1] == second for pair in pairs[:level])
-    left = centres[first] + BOX / 2 - 12 - 14 * inside_first
-    right = centres[second] - BOX / 2 + 12 + 14 * inside_second
-    link = whole.link(whole.groups[first].name, whole.groups[second].name)
-    return tag(
-        "g",
-        tag("path", d=f"M{left:.1f} 48V{low}H{right:.1f}V48", class_="arc" if link else "arc plain"),
-        tag("text", _link_text(whole, link, first, second), x=f"{(left + right) / 2:.1f}", y=low - 6, class_="on"),
-    )
-
-
-def _link_text(whole: Cluster, link: GroupLink | None, first: int, second: int) -> str:
-    """Return what connects two groups: a link of its own, or the slower of their networks."""
-    if link is None:
-        slower = min((whole.groups[at].inter_node for at in (first, second)), key=lambda network: network.bandwidth)
-        return f"network, {rate(slower.bandwidth)} a node"
-    each = "device" if link.transport == "node" else "node"
-    share = f" x {percent(link.efficiency)}" if link.efficiency < 1 else ""
-    return f"{link.transport}, {rate(link.bandwidth)}{share} a {each}"
-
-
-def _link_said(whole: Cluster, first: int, second: int) -> str:
-    names = (whole.groups[first].name, whole.groups[second].name)
-    return f"{names[0]} and {names[1]}: {_link_text(whole, whole.link(*names), first, second)}"
-
-
-def _list(whole: Cluster) -> Markup:
-    """Return the links of their own that groups have, where there are too many groups to draw."""
-    names = [group.name for group in whole.groups]
-    items = [tag("li", _link_said(whole, names.index(link.first), names.index(link.second))) for link in whole.links]
-    return tag("ul", *items) if items else Markup("")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 16 else f"{name[:14]}..."

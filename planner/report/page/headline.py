@@ -13,9 +13,13 @@ from planner.report.page.subject import Subject
 from planner.report.plan import decision, idle_lines, training_lines
 from planner.report.pressure import warning_lines
 from planner.report.stages import Run, stage_rows
+from planner.report.staleness import stale_lines
 
 UNWRAPPED = 100_000
 """[columns] so wide that no line is broken: the browser does it."""
+
+MOST_PROBLEMS = 5
+"""Problems that are shown at once."""
 
 
 def headline(about: Subject, title: str) -> Markup:
@@ -24,6 +28,7 @@ def headline(about: Subject, title: str) -> Markup:
     parts = (about.cluster, about.model, about.job)
     lines = [
         *header(*parts, (), UNWRAPPED),
+        *stale_lines(plan, UNWRAPPED),
         *confidence_lines(prediction, UNWRAPPED),
         *warning_lines(prediction, UNWRAPPED),
         *idle_lines(plan, about.cluster, about.job, UNWRAPPED),
@@ -99,14 +104,22 @@ def _problems(about: Subject) -> Markup:
     if not about.problems:
         return Markup("")
     items = [tag("li", tag("code", one.place), f" {one.message}") for one in about.problems]
-    return tag("div", tag("strong", "This plan has problems"), tag("ul", *items), class_="problems", role="alert")
+    rest = items[MOST_PROBLEMS:]
+    return tag(
+        "div",
+        tag("strong", "This plan has problems"),
+        tag("ul", *items[:MOST_PROBLEMS]),
+        tag("details", tag("summary", f"{len(rest)} more"), tag("ul", *rest), class_="figures") if rest else "",
+        class_="problems",
+        role="alert",
+    )
 
 
 def stages(about: Subject) -> Markup:
     """Return the table of stages, of each kind of pipeline one; alike neighbours share a row."""
     made = []
     for title, head, rows in stage_rows(about.plan, about.prediction, about.cluster):
-        cells = [[*row, _filled(run)] for run, row in rows]
+        cells = [[row[0], run.stages[0].group, *row[2:], _filled(run)] for run, row in rows]
         numbers = tuple(name for name in head if name not in {"stage", "group", "layers", "recompute"})
         made.append(
             table([*head, "memory GiB"], cells, right=numbers, caption=title or "Stages, alike neighbours in one row")

@@ -70,6 +70,7 @@ def inputs(about: Subject) -> Markup:
     )
     return join(
         tag("p", "Save the plan file below under its name; cluster, model and job are part of it."),
+        tag("p", "The first two search again."),
         tag("pre", commands, tabindex="0"),
         file,
     )

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from planner.domain.prediction import PEAK_WORDS, StagePrediction
 from planner.report.figures import gib, seconds, words
-from planner.report.page.markup import Markup, figure, join, tag
+from planner.report.page.markup import Markup, figure, join, table, tag
 from planner.report.page.markup import percent as length
 from planner.report.page.patterns import PARTS, part_definitions, text_colour
 from planner.report.page.subject import Subject
 from planner.report.problems import spans
 from planner.report.stages import Run, runs
+from planner.units import GIB
 
 MOST_ROWS = 40
 """Rows that are drawn."""
@@ -21,6 +22,9 @@ MOST_CURVES = 16
 """Stages whose memory is drawn over time."""
 BUCKETS = 240
 """Points in time of a curve; between two of them the highest and the lowest value are kept."""
+
+PARTS_HELP = "Point at a part, or focus the bars and walk with the arrow keys."
+CURVES_HELP = "Point at a time, or focus the curves and walk with the arrow keys."
 
 
 def memory(about: Subject) -> Markup:
@@ -33,8 +37,9 @@ def memory(about: Subject) -> Markup:
     return join(
         tag("svg", part_definitions(), width=0, height=0, class_="defs", aria_hidden="true"),
         tag("h3", "At its peak, GiB on the fullest device of the stage"),
-        tag("div", *rows, class_="fills"),
+        tag("div", *rows, class_="fills", tabindex=0, role="group", aria_label=PARTS_HELP, data_walk="parts-said"),
         tag("p", f"{hidden} more stages not drawn.") if hidden else "",
+        tag("p", PARTS_HELP, class_="readout", id="parts-said", role="status", aria_live="polite"),
         tag(
             "ul",
             *(_key(name) for name in parts),
@@ -42,8 +47,9 @@ def memory(about: Subject) -> Markup:
             class_="legend",
         ),
         _table(found, parts),
-        tag("h3", "In the course of a step"),
-        tag("div", *_curves(about), class_="curves"),
+        tag("h3", f"In the course of a step, 0 to {seconds(about.timeline.step_time)}"),
+        tag("div", *_curves(about), class_="curves", tabindex=0, role="group", aria_label=CURVES_HELP),
+        tag("p", CURVES_HELP, class_="readout", id="curves-said", role="status", aria_live="polite"),
         tag(
             "p",
             "Weights, gradients and states stay; a micro-batch is held from its forward pass to its backward one;"
@@ -59,33 +65,21 @@ def _stages(run: Run) -> str:
 
 def _bar(run: Run, about: Subject, parts: Sequence[str], most: float) -> Markup:
     """Return the parts of a stage after one another, its limit and the end of its device's memory."""
-    stage, left, blocks = run.fullest, 0.0, []
+    stage, left, blocks, texts = run.fullest, 0.0, [], []
     sizes = dict(stage.memory)
     for name in parts:
         share = sizes.get(name, 0.0) / most
         if share <= 0:
             continue
-        text = f"{words(name)} {gib(sizes[name])} GiB"
-        blocks.append(
-            tag(
-                "g",
-                tag("title", text),
-                tag("rect", x=length(left), width=length(share), y=2, height=24, fill=f"url(#part-{name})"),
-                *(
-                    [
-                        tag(
-                            "text",
-                            gib(sizes[name]),
-                            x=length(left + share / 2),
-                            y=19,
-                            style=f"fill:{text_colour(PARTS[name][0])}",
-                        )
-                    ]
-                    if share >= LABELLED
-                    else []
-                ),
-            )
+        said, middle = f"{words(name)} {gib(sizes[name])} GiB", length(left + share / 2)
+        block = tag(
+            "rect", x=length(left), width=length(share), y=2, height=24, fill=f"url(#part-{name})", class_="part"
         )
+        blocks.append(tag("g", tag("title", said), block))
+        if share >= LABELLED:
+            colour = text_colour(PARTS[name][0])
+            halo = PARTS[name][0] if colour == "#000" else "none"
+            texts.append(tag("text", gib(sizes[name]), x=middle, y=19, style=f"fill:{colour};stroke:{halo}"))
         left += share
     limit, end = stage.memory_limit / most, stage.device_memory / most
     picture = tag(
@@ -93,10 +87,12 @@ def _bar(run: Run, about: Subject, parts: Sequence[str], most: float) -> Markup:
         tag("rect", x=0, width=length(end), y=2, height=24, class_="room"),
         *blocks,
         tag("line", x1=length(limit), x2=length(limit), y1=0, y2=28, class_="limit"),
+        *texts,
         width="100%",
         height=28,
         role="img",
         aria_label=f"Stage {_stages(run)}: {gib(stage.peak_memory)} of {gib(stage.memory_limit)} GiB",
+        data_row=f"stage {_stages(run)}: ",
     )
     several = len({one.group for one in about.plan.all_stages}) > 1
     name = join(tag("b", f"stage {_stages(run)}"), f" {run.stages[0].group}" if several else "")
@@ -118,8 +114,6 @@ def _key(name: str) -> Markup:
 
 def _table(found: Sequence[Run], parts: Sequence[str]) -> Markup:
     """Return the same in figures."""
-    from planner.report.page.markup import table
-
     head = ["stage", "held", *(words(name) for name in parts), "all", "limit", "peak at"]
     rows = []
     for run in found:
@@ -141,7 +135,7 @@ def _table(found: Sequence[Run], parts: Sequence[str]) -> Markup:
         right=tuple(head[1:-1]),
         caption="GiB of the fullest stage of each row; held: micro-batches in flight",
     )
-    return tag("details", tag("summary", "In figures"), made)
+    return tag("details", tag("summary", "In figures"), made, class_="figures")
 
 
 def _curves(about: Subject) -> list[Markup]:
@@ -175,6 +169,9 @@ def _curve(
         viewBox="0 0 1000 100",
         preserveAspectRatio="none",
         role="img",
+        data_row=f"stage {index}",
+        data_end=step_time,
+        data_unit=most / GIB / 96,
         aria_label=f"Memory of stage {index} over a step of {seconds(step_time)}: at most {gib(top)} GiB",
     )
     return tag(

@@ -1,4 +1,4 @@
-"""One step, drawn: a row for each stage, passes above, transfers below; zoomed and read by ``page.js``."""
+"""One step, drawn: a row for each stage, passes above, transfers below; zoomed and read by ``timeline.js``."""
 
 from __future__ import annotations
 
@@ -8,28 +8,47 @@ from dataclasses import dataclass
 
 from planner.domain.plan import Plan
 from planner.report.figures import percent, plural, seconds, words
+from planner.report.overlap import overlap
+from planner.report.page.looks import Looks, legend
 from planner.report.page.markup import Markup, join, table, tag
 from planner.report.page.patterns import definitions
 from planner.report.page.subject import Subject
-from planner.report.window import busy, pass_name, window
+from planner.report.window import busy, window
+from planner.schedules import schedule_of
 from planner.simulate import Event, Timeline
-from planner.simulate.events import ACTIVATIONS, COMPUTE, DP, GRADIENTS, P2P
-from planner.simulate.timeline import EXCHANGE, OPTIMIZER, OVERHEAD
+from planner.simulate.events import COMPUTE, DP, P2P
+from planner.simulate.timeline import EXCHANGE
 
 MOST_EVENTS = 4000
 """Passes, transfers and exchanges that are drawn: of more no transfers, then only what is near the ends of the step."""
 MOST_STAGES = 64
 """Rows that are drawn."""
-ROW, TOP = 34, 26
-"""[px] of a row, and of the axis above the rows."""
+TOP = 26
+"""[px] of the axis above the rows."""
 GAP = 0.03
 """[-] of the width, for what is left out."""
 LABELLED = 0.02
 """[-] of the width from which on a pass has its name written into it."""
-AFTER = {EXCHANGE: "exchange", OPTIMIZER: "update", OVERHEAD: "overhead"}
-"""What comes after the passes -> how it looks."""
+MOST_WIDE = 24
+"""Rows that are as high as is read best; more are lower, and have the times of the axis below them once more."""
 TICKS = 32
 """Ticks of the axis; most have their times only when it is zoomed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Where a row has its parts [px]."""
+
+    height: int
+    passes: tuple[int, int]
+    """Top and height."""
+    transfers: tuple[int, int]
+    text: int
+    """Its base line."""
+
+
+WIDE = Lines(height=34, passes=(3, 22), transfers=(27, 4), text=18)
+LOW = Lines(height=14, passes=(2, 10), transfers=(12, 2), text=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +82,23 @@ def timeline(about: Subject) -> Markup:
         drawn = [event for event in drawn if event.lane != P2P]
     shown = window(drawn, found.step_time, MOST_EVENTS)
     axis = _axis(found, shown.gap)
-    rows = [_row(index, shown.events, axis, plan.virtual_stages) for index in range(num_rows)]
-    height = TOP + ROW * num_rows
+    looks = Looks(plan.virtual_stages, schedule_of(plan).directions)
+    lines = WIDE if num_rows <= MOST_WIDE else LOW
+    rows = [_row(index, shown.events, axis, looks, lines) for index in range(num_rows)]
+    height, below = TOP + lines.height * num_rows, TOP * (lines is LOW)
     said = f"{plural(num_rows, 'stage')} over {seconds(found.step_time)}; the table below has the same in figures"
     picture = tag(
         "svg",
         definitions(),
-        tag("g", *_ticks(axis, height), class_="axis"),
+        tag("g", *_ticks(axis, (14, height + 14) if below else (14,), height), class_="axis"),
         *rows,
         *_cut(axis, height),
         width="100%",
-        height=height,
+        height=height + below,
         role="img",
         aria_label=f"Timeline of one step: {said}",
         data_axis=json.dumps(axis.parts),
+        data_text=lines.text,
     )
     hidden = found.num_stages - num_rows
     return join(
@@ -85,13 +107,14 @@ def timeline(about: Subject) -> Markup:
             "div",
             tag("div", *(_name(plan, index) for index in range(num_rows)), class_="names", aria_hidden="true"),
             tag("div", picture, class_="pane", tabindex="0", role="group", aria_label=HELP),
-            class_="timeline",
+            class_="timeline" if lines is WIDE else "timeline low",
         ),
         tag("p", f"{plural(hidden, 'stage')} more not drawn.") if hidden else "",
         tag("p", f"The gap stands for {plural(shown.num_hidden, 'event')}, which repeat.") if shown.gap else "",
+        tag("p", f"Note: {overlap(plan, found)}.") if found.is_cut_out else "",
         tag("p", HELP, class_="readout", role="status", aria_live="polite"),
-        _legend(plan, {event.name for event in shown.events}),
-        tag("details", tag("summary", "In figures"), _figures(found)),
+        legend(looks, shown.events, _said(plan)),
+        tag("details", tag("summary", "In figures"), _figures(found), class_="figures"),
     )
 
 
@@ -109,61 +132,54 @@ def _axis(found: Timeline, gap: tuple[float, float] | None) -> Axis:
     return Axis(((0.0, gap[0], 0.0, side), (gap[1], found.step_time, 1 - side, 1.0)))
 
 
-def _row(stage: int, events: tuple[Event, ...], axis: Axis, chunks: int) -> Markup:
+def _row(stage: int, events: tuple[Event, ...], axis: Axis, looks: Looks, lines: Lines) -> Markup:
     """Return what a stage does: transfers first, so that passes lie above what runs beside them."""
     own = [event for event in events if event.stage == stage]
     passes = [event for event in own if event.lane != P2P]
-    texts = [text for event in passes if event.micro_batch >= 0 for text in _text(event, axis, chunks)]
+    texts = [text for event in passes if event.micro_batch >= 0 for text in _text(event, axis, looks, lines)]
     return tag(
         "g",
-        *(_block(event, axis, chunks) for event in own if event.lane == P2P),
-        *(_block(event, axis, chunks) for event in passes),
+        *(_block(event, axis, looks, lines) for event in own if event.lane == P2P),
+        *(_block(event, axis, looks, lines) for event in passes),
         tag("g", *texts, class_="texts"),
-        transform=f"translate(0 {TOP + ROW * stage})",
+        transform=f"translate(0 {TOP + lines.height * stage})",
         data_stage=stage,
     )
 
 
-def _block(event: Event, axis: Axis, chunks: int) -> Markup:
+def _block(event: Event, axis: Axis, looks: Looks, lines: Lines) -> Markup:
     """Return the rectangle of an event, without what can be computed from where it lies."""
     left = axis.place(event.start)
     width = axis.place(event.end) - left
-    thin = event.lane == P2P
+    is_sent = event.lane == P2P
+    top, height = lines.transfers if is_sent else lines.passes
     return tag(
         "rect",
         x=_share(left),
         width=_share(width),
-        y=27 if thin else 3,
-        height=4 if thin else 22,
-        class_=_class(event),
+        y=top,
+        height=height,
+        class_=looks.classes(event),
         data_m=event.micro_batch if event.micro_batch >= 0 else None,
-        data_c=event.chunk if chunks > 1 and event.chunk >= 0 else None,
-        data_o=event.other if thin else None,
+        data_c=looks.chunk(event),
+        data_w=1 if looks.is_from_other_end(event) else None,
+        data_o=event.other if is_sent else None,
     )
 
 
-def _class(event: Event) -> str:
-    if event.lane == P2P:
-        return "send" if event.name == ACTIVATIONS else "send back"
-    if event.micro_batch < 0:
-        return AFTER[event.name]
-    return f"pass {event.name}{event.chunk % 2 if event.chunk > 0 else 0}"
-
-
-def _text(event: Event, axis: Axis, chunks: int) -> Iterator[Markup]:
+def _text(event: Event, axis: Axis, looks: Looks, lines: Lines) -> Iterator[Markup]:
     left, right = axis.place(event.start), axis.place(event.end)
     if right - left >= LABELLED:
-        name = pass_name(event, chunks)[1:]
-        dark = None if event.name == "F" and event.chunk % 2 == 0 else "dark"
-        yield tag("text", name, x=_share((left + right) / 2), y=18, class_=dark)
+        dark = None if looks.classes(event).endswith("F0") else "dark"
+        yield tag("text", looks.name(event), x=_share((left + right) / 2), y=lines.text, class_=dark)
 
 
 def _share(share: float) -> str:
     return f"{100 * share:.4f}".rstrip("0").rstrip(".") + "%"
 
 
-def _ticks(axis: Axis, height: int) -> Iterator[Markup]:
-    """Yield the lines of the axis and their times; how coarse a tick is decides when its time is shown."""
+def _ticks(axis: Axis, heights: tuple[int, ...], bottom: int) -> Iterator[Markup]:
+    """Yield the lines of the axis, and their times at some heights; how coarse a tick is decides when they show."""
     for index in range(TICKS + 1):
         place = index / TICKS
         time = axis.time(place)
@@ -171,11 +187,9 @@ def _ticks(axis: Axis, height: int) -> Iterator[Markup]:
             continue
         level = next(level for level, every in enumerate((TICKS // 4, TICKS // 8, 1)) if index % every == 0)
         anchor = "start" if index == 0 else "end" if index == TICKS else "middle"
-        at = _share(place)
-        yield join(
-            tag("line", x1=at, x2=at, y1=TOP - 6, y2=height, class_=f"l{level}"),
-            tag("text", seconds(time) if time else "0", x=at, y=14, text_anchor=anchor, class_=f"l{level}"),
-        )
+        at, text = _share(place), seconds(time) if time else "0"
+        yield tag("line", x1=at, x2=at, y1=TOP - 6, y2=bottom, class_=f"l{level}")
+        yield from (tag("text", text, x=at, y=y, text_anchor=anchor, class_=f"l{level}") for y in heights)
 
 
 def _cut(axis: Axis, height: int) -> Iterator[Markup]:
@@ -198,30 +212,6 @@ def _controls() -> Markup:
         for name, title in buttons
     ]
     return tag("div", *made, class_="controls", role="toolbar", aria_label="Zoom of the timeline")
-
-
-def _legend(plan: Plan, drawn: set[str]) -> Markup:
-    """Return what the colours and patterns mean, those that are drawn."""
-    rows = [("pass F0", "forward", "F"), ("pass B0", "backward", "B"), ("pass I0", "backward, input", "I")]
-    rows.append(("pass W0", "backward, weights", "W"))
-    shown = [(look, text) for look, text, kind in rows if kind in drawn]
-    if plan.virtual_stages > 1:
-        shown += [(f"pass {kind}1", f"{text} of an odd chunk") for kind, text in (("F", "forward"), ("B", "backward"))]
-    shown += [("send", "transfer of activations")] if ACTIVATIONS in drawn else []
-    shown += [("send back", "transfer of gradients")] if GRADIENTS in drawn else []
-    shown += [(look, words(name)) for name, look in AFTER.items() if name in drawn]
-    items = [
-        tag(
-            "li",
-            tag("svg", tag("rect", width=18, height=14, class_=look), width=18, height=14, aria_hidden="true"),
-            text,
-        )
-        for look, text in shown
-    ]
-    note = (
-        " Numbers are micro-batches (micro-batch.chunk)." if plan.virtual_stages > 1 else " Numbers are micro-batches."
-    )
-    return join(tag("ul", *items, class_="legend"), tag("p", _said(plan) + note, class_="note"))
 
 
 def _said(plan: Plan) -> str:

@@ -25,6 +25,8 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 MOST_EMBEDDED = 256 * KIB
 """[characters] of the embedded document, beyond which the plan files that a search found are left out of it: each
 repeats the cluster, with all that was measured of it."""
+SCRIPTS = ("figures.js", "timeline.js", "tips.js")
+"""In their order."""
 SECTIONS = (
     ("stages", "Stages", stages),
     ("cluster", "Where it runs", cluster),
@@ -55,7 +57,7 @@ def page(about: Subject) -> str:
         ),
         tag("footer", f"Made by planner {planner.__version__}. Everything on this page is in this file."),
         tag("script", Markup(_embedded(about)), type="application/json", id="document"),
-        tag("script", Markup(_asset("page.js"))),
+        *(tag("script", Markup(_asset(name))) for name in SCRIPTS),
     )
     head = tag(
         "head",

@@ -1,7 +1,8 @@
-"use strict";
+// One step: zoomed, and read pass by pass.
 (() => {
+  "use strict";
   const pane = document.querySelector(".pane");
-  const readout = document.querySelector(".readout");
+  const readout = document.querySelector("#timeline .readout");
   const svg = pane && pane.querySelector("svg");
   const help = readout && readout.textContent;
   let zoom = 1;
@@ -16,17 +17,13 @@
     return part[0] + (place - part[2]) / (part[3] - part[2]) * (part[1] - part[0]);
   };
 
-  const digits = (value) => value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
-  const seconds = (value) =>
-    value >= 1 || value === 0 ? `${digits(value)} s`
-      : value >= 1e-3 ? `${digits(value * 1e3)} ms` : `${digits(value * 1e6)} us`;
-
   const names = { F: "forward", B: "backward", I: "backward (input)", W: "backward (weights)" };
   const described = (block) => {
     const stage = block.closest("[data-stage]").dataset.stage;
-    const { m, c, o } = block.dataset;
+    const { m, c, o, w } = block.dataset;
     const kinds = block.classList;
-    const batch = m === undefined ? "" : `, micro-batch ${m}` + (c === undefined ? "" : `, chunk ${c}`);
+    const batch = m === undefined ? "" : `, micro-batch ${m}` + (c === undefined ? "" : `, chunk ${c}`)
+      + (w === undefined ? "" : ", from the other end");
     const what = kinds.contains("pass") ? names[kinds[1][0]]
       : kinds.contains("send") ? `sends ${kinds.contains("back") ? "gradients" : "activations"} to stage ${o}`
         : kinds.contains("exchange") ? "gradient exchange"
@@ -53,6 +50,8 @@
   // Names of passes are written where they have room.
   const label = () => {
     const width = svg.clientWidth;
+    const first = svg.querySelector(".pass");
+    svg.classList.toggle("fine", share(first, "width") * width < 6);
     for (const row of svg.querySelectorAll("[data-stage]")) {
       const texts = row.querySelector(".texts");
       texts.replaceChildren();
@@ -63,7 +62,7 @@
         const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
         text.textContent = name;
         text.setAttribute("x", `${100 * (share(block, "x") + share(block, "width") / 2)}%`);
-        text.setAttribute("y", "18");
+        text.setAttribute("y", svg.dataset.text);
         if (!block.classList.contains("F0")) text.setAttribute("class", "dark");
         texts.append(text);
       }
@@ -133,13 +132,5 @@
       event.preventDefault();
       zoomTo(event.deltaY < 0 ? zoom * 1.25 : zoom / 1.25, event.clientX - pane.getBoundingClientRect().left);
     }, { passive: false });
-  }
-
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.addEventListener("click", () => {
-      const text = document.getElementById(button.dataset.copy);
-      getSelection().selectAllChildren(text);
-      button.textContent = document.execCommand("copy") ? "Copied" : "Selected: copy it with the keyboard";
-    });
   }
 })();

@@ -1,0 +1,17 @@
+"""What is to be said of the drawing of one step where each begins before the last one has ended."""
+
+from __future__ import annotations
+
+from planner.domain.plan import Plan
+from planner.report.figures import seconds
+from planner.simulate import Timeline
+
+
+def overlap(plan: Plan, found: Timeline) -> str:
+    """Return why a step takes longer than the predicted one, as it is drawn by itself; empty where it does not."""
+    if not found.is_cut_out:
+        return ""
+    return (
+        f"{plan.schedule} begins a step before the last one has ended: a step adds {seconds(found.adds)} to a run, "
+        f"and takes {seconds(found.step_time)} by itself, as it is drawn here"
+    )
