@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.program.subproblem import Assignment, Subproblem, is_allowed, objectives
+from planner.program.evaluation import objectives
+from planner.program.subproblem import Assignment, Subproblem, is_allowed
 
 Counts = NDArray[np.int64]
 ROUNDS = 40

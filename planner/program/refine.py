@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from planner.candidates import NEVER, Family, Space, Table
 from planner.program.bounds import Bound, Bounder
+from planner.program.evaluation import slowest
 from planner.program.incumbent import uniform_starts
 from planner.program.rates import best_rates, positions_held, rate_pace, rest_bounds, step_bounds, table_bounds
 from planner.program.sets import BoundedSet, FamilySet, PipelineSet
-from planner.program.subproblem import Subproblem, build_subproblem, slowest
+from planner.program.subproblem import Subproblem, build_subproblem
 from planner.units import NANOSECOND
 
 if TYPE_CHECKING:

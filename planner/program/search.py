@@ -19,10 +19,11 @@ import numpy as np
 from planner.candidates import Space
 from planner.domain.progress import Reporter, Standing
 from planner.program.bounds import ROUNDING
+from planner.program.evaluation import evaluate
 from planner.program.improve import improve
 from planner.program.refine import Refiner
 from planner.program.sets import BoundedSet, FamilySet, OpenSet, PipelineSet
-from planner.program.subproblem import Assignment, Subproblem, evaluate, is_allowed
+from planner.program.subproblem import Assignment, Subproblem, is_allowed
 from planner.units import NANOSECOND
 
 PRICED = 96

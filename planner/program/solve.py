@@ -9,8 +9,9 @@ from ortools.sat.python import cp_model
 
 from planner.program.bounds import Bound
 from planner.program.constraints import CONSTRAINTS
+from planner.program.evaluation import evaluate
 from planner.program.solver import Linear, new_solver, run, weighted
-from planner.program.subproblem import Assignment, Subproblem, evaluate
+from planner.program.subproblem import Assignment, Subproblem
 from planner.program.variables import Column, Variables, make_variables
 
 

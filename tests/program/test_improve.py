@@ -7,8 +7,9 @@ from cases import drawn
 from planner.candidates import NEVER
 from planner.errors import NoFeasiblePlan
 from planner.program import Search
+from planner.program.evaluation import evaluate, objectives
 from planner.program.improve import improve
-from planner.program.subproblem import Assignment, evaluate, is_allowed, objectives
+from planner.program.subproblem import Assignment, is_allowed
 
 
 @pytest.mark.parametrize("seed", range(40))

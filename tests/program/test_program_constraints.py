@@ -301,12 +301,18 @@ def mixed() -> list[Subproblem]:
     turning = planning(cluster(group(nodes=2, per_node=1, inter=5e7)), model(4, heads=1), job(4))
     headed = planning(cluster(group(per_node=2)), model(8, heads=1, vocabulary=48000), job(4))
     chunks = schedule("interleaved", 2)
+    slower = GroupLink(first="a", second="b", transport="tcp", bandwidth=5e7, efficiency=1.0, latency=0.0)
+    apart = cluster(group("a", per_node=1), group("b", per_node=1), links=(slower,))
+    away = planning(apart, model(4, heads=1), job(12, "schedule = zb-h1"))
+    facing = planning(cluster(group(per_node=2)), model(5, heads=1), job(4, "schedule = chimera"))
     return [
         *(subproblem(asked, 2) for asked in (planning(two, model(4, heads=2), job(4)), linked, late, once)),
         subproblem(whole, 3),
         subproblem(far, 3),
         *(subproblem(asked, 2, listed=chunks) for asked in (turning, headed)),
         ring(),
+        subproblem(away, 2, listed=schedule("zb-h1")),
+        subproblem(facing, 2, listed=schedule("chimera")),
     ]
 
 

@@ -39,6 +39,9 @@ def test_who_refuses_something() -> None:
         "chimera",
         "bitpipe",
         "pipedream-2bw",
+        "pipedream",
+        "spectrain",
+        "xpipe",
     ]
     assert not any(schedule("breadth-first", chunks).blocker(1, 1) for chunks in (2, 8))
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from planner.candidates import NEVER, Family, Positions
 from planner.candidates.unlike import UnlikeSpace
 from planner.program.bounds import Bounder
+from planner.program.evaluation import evaluate, slowest
 from planner.program.improve import improve
-from planner.program.subproblem import Assignment, Subproblem, build_subproblem, evaluate, slowest
+from planner.program.subproblem import Assignment, Subproblem, build_subproblem
 
 EFFORT = 4.0
 """[-] work that CP-SAT may spend on one kind, in its own deterministic measure."""
