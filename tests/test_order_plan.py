@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from planner.loader import dump_yaml
 from planner.pipeline import judge, make_plan, predict_plan
 from planner.pipeline.order import for_stages
 from planner.pipeline.written import parts
+from planner.program import order
 from planner.report.plan import proof
 from planner.schedules import INPUT, SCHEDULES, rows, schedule_of
 from planner.simulate import timeline
@@ -144,6 +146,25 @@ def test_stages_are_searched_with_every_schedule_and_replicas_that_are_alike() -
         "pp >= 2",
         "replicas = equal",
     ]
+
+
+def test_an_interrupt_leaves_the_best_order_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not searched any more counts with its closed form, so that the bound still holds."""
+    solved = order.find_order
+    calls: list[int] = []
+
+    def interrupted(*args: Any, **rest: Any) -> order.Ordered:
+        calls.append(1)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return solved(*args, **rest)
+
+    monkeypatch.setattr(order, "find_order", interrupted)
+    outcome = make_plan(CLUSTER, MODEL, job("vpp <= 2"), references=False)
+    assert len(calls) == 2
+    assert outcome.search.status == "interrupted"
+    assert outcome.plan.virtual_stages == 1
+    assert outcome.certificate.lower_bound <= found().certificate.lower_bound
 
 
 def test_too_many_passes_are_refused_with_a_remedy() -> None:

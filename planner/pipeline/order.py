@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from planner.checks import Context, run_checks
 from planner.costs import plan_cost
@@ -18,12 +19,14 @@ from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, lost_because
 from planner.pipeline.merging import whole_where_as_good
 from planner.pipeline.placements import Trial, trials_of
-from planner.program.order import Ordered, find_order, least_step
 from planner.schedules import rows
 from planner.simulate import predict
 from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
 from planner.units import NANOSECOND
+
+if TYPE_CHECKING:
+    from planner.program.order import Ordered
 
 MOST_PASSES = 1000
 """F, I and W of all stages of a pipeline up to which an order is looked for."""
@@ -135,6 +138,8 @@ def _found(trials: list[Trial], job: Job, base: Outcome, reporter: Reporter) -> 
 
     One that is too large, or cannot beat the best one, counts with its bound alone.
     """
+    from planner.program.order import find_order, least_step
+
     found: list[_Found] = []
     begun, stopped = time.monotonic(), ""
     ready = sorted(trials, key=lambda trial: (trial.plan.virtual_stages, least_step(trial.shop)))
@@ -155,8 +160,7 @@ def _found(trials: list[Trial], job: Job, base: Outcome, reporter: Reporter) -> 
             stopped = "interrupted"
             found.append(_Found(plan=trial.plan, seconds=float("inf"), bound=least))
             continue
-        if not ordered.impossible:
-            found.append(_judged(trial, ordered))
+        found.append(_judged(trial, ordered))
         if job.time_limit and left <= time.monotonic() - begun:
             stopped = "time_limit"
     return found, stopped

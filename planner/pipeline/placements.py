@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from planner.candidates.choices import allows
 from planner.costs import PlanCost, plan_cost
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
@@ -14,9 +14,11 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import SEARCHED, Plan, Stage
 from planner.domain.prediction import FORWARD_BACKWARD
-from planner.program.order import Shop
 from planner.schedules import SCHEDULES, Orders, loop, rows, vee
 from planner.units import NANOSECOND
+
+if TYPE_CHECKING:
+    from planner.program.order import Shop
 
 ROUNDING = 1e-12
 """[-] by which floats may make a limit look larger than it is."""
@@ -37,6 +39,8 @@ class Trial:
 
 def trials_of(base: Plan, cluster: Cluster, model: Model, job: Job, framework: Framework) -> Iterator[Trial]:
     """Yield the placements whose weights, and one micro-batch at least, find room."""
+    from planner.candidates.choices import allows
+
     for chunks, placement in dict.fromkeys(((1, loop), (2, loop), (2, vee), (base.virtual_stages, loop))):
         if not allows(job.constraints, "vpp", chunks) or min(s.num_layers for s in base.stages) < chunks:
             continue
@@ -83,6 +87,8 @@ def _in_chunks(base: Plan, chunks: int, placement: Placement) -> tuple[Stage, ..
 
 def _shop(plan: Plan, costs: PlanCost, placement: Placement, cluster: Cluster, job: Job) -> Shop | None:
     """Return the job shop of a plan, times rounded down; None where even one micro-batch finds no room."""
+    from planner.program.order import Shop
+
     count = plan.num_stages
     ranks = tuple(placement(number, count) for number in range(count * plan.virtual_stages))
     hosted = {one.stage: one for stage in costs.stages for one in stage.hosted}
