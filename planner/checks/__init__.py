@@ -11,12 +11,13 @@ from planner.checks.devices import DEVICES
 from planner.checks.frameworks import refusals, runs_on
 from planner.checks.layers import LAYERS
 from planner.checks.memory import MEMORY
+from planner.checks.order import ORDER
 from planner.checks.precision import PRECISION
 from planner.checks.profile import PROFILE, other_profiles
 from planner.checks.schedule import SCHEDULE
 from planner.errors import Problem
 
-CHECKS: tuple[Check, ...] = (LAYERS, BATCH, SCHEDULE, DEGREES, DEVICES, PRECISION, PROFILE, MEMORY, DEMANDS)
+CHECKS: tuple[Check, ...] = (LAYERS, BATCH, SCHEDULE, ORDER, DEGREES, DEVICES, PRECISION, PROFILE, MEMORY, DEMANDS)
 
 
 def run_checks(context: Context, names: Collection[str] = ()) -> tuple[Problem, ...]:

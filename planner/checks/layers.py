@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from planner.checks.base import Check, Context, places
-from planner.domain.plan import Plan
+from planner.domain.plan import SEARCHED, Plan
 from planner.errors import Problem
-from planner.schedules import SCHEDULES, loop
+from planner.schedules import SCHEDULES, found_placement, loop
 
 
 def _check(context: Context) -> tuple[Problem, ...]:
@@ -41,13 +41,20 @@ def _own_problems(prefix: str, plan: Plan, last: int) -> list[Problem]:
     return problems
 
 
+def _placement(plan: Plan) -> Callable[[int, int], int]:
+    """Return where a plan's schedule puts virtual stages; loops where there is no such schedule."""
+    if plan.schedule == SEARCHED:
+        return found_placement(plan.order, plan.virtual_stages)
+    return {listed.name: listed.placement for listed in SCHEDULES}.get(plan.schedule, loop)
+
+
 def _runs(plan: Plan, prefix: str) -> Iterator[tuple[str, int, str, int]]:
     """Yield the place and the layer of both ends of every run of layers, in the order in which they follow one another.
 
     The first chunks of all stages come first, then all second ones, and so on; every other time from the last stage to
     the first where the schedule goes to and fro.
     """
-    placement = {listed.name: listed.placement for listed in SCHEDULES}.get(plan.schedule, loop)
+    placement = _placement(plan)
     held = list(places(plan, prefix))
     for number in range(plan.virtual_stages * plan.num_stages):
         chunk = number // plan.num_stages

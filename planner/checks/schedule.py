@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.checks.base import Check, Context
-from planner.domain.plan import Plan
+from planner.domain.plan import SEARCHED, Plan
 from planner.errors import Problem
 from planner.parallelism import ZERO_STAGES
 from planner.recompute import RECOMPUTE_POLICIES
@@ -32,8 +32,12 @@ def _check(context: Context) -> tuple[Problem, ...]:
 
 def _own_problems(plan: Plan, first: Plan) -> Iterator[tuple[str, str]]:
     """Yield key and trouble of one kind of pipeline, which exchanges gradients with the `first`."""
-    names = [listed.name for listed in SCHEDULES]
-    if plan.schedule not in names:
+    names = [*(listed.name for listed in SCHEDULES), SEARCHED]
+    if plan.schedule == SEARCHED:
+        if plan.short_replicas:
+            message = f"is {plan.short_replicas}; must be 0 with an order of its own, which is that of all replicas"
+            yield "short_replicas", message
+    elif plan.schedule not in names:
         yield "schedule", f"is {plan.schedule}, which is not known; known are {', '.join(names)}"
     elif schedule_of(plan).updates_each and first.other_pipelines:
         yield (

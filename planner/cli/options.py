@@ -59,6 +59,15 @@ Constraints = Annotated[
     typer.Option("--constraint", "-c", metavar="TEXT", help='Such as "tp <= 8" or "recompute: never"; repeatable.'),
 ]
 
+ScheduleName = Annotated[
+    str | None,
+    typer.Option(
+        "--schedule",
+        metavar="NAME",
+        help='Only this schedule, or search for an order of its own; as -c "schedule = NAME".',
+    ),
+]
+
 
 def overrides(
     *,
@@ -74,6 +83,7 @@ def overrides(
     gap: str | None = None,
     time_limit: str | None = None,
     constraints: list[str] | None = None,
+    schedule: str | None = None,
 ) -> dict[str, object]:
     """Return job key -> value of the options that were given."""
     given: dict[str, object] = {
@@ -88,7 +98,7 @@ def overrides(
         "gap": number(gap),
         "time_limit_s": number(time_limit),
         "total_tokens": number(total_tokens),
-        "constraints": tuple(constraints or ()),
+        "constraints": (*(constraints or ()), *([f"schedule = {schedule}"] if schedule is not None else [])),
     }
     return {key: value for key, value in given.items() if value not in (None, ())}
 

@@ -18,6 +18,7 @@ from planner.cli.options import (
     JobFile,
     Optimizer,
     Precision,
+    ScheduleName,
     SequenceLength,
     Target,
     TimeLimit,
@@ -58,6 +59,7 @@ def plan(
     gap: Gap = None,
     time_limit: TimeLimit = None,
     total_tokens: TotalTokens = None,
+    schedule: ScheduleName = None,
     constraint: Constraints = None,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="Compute what puts the plan in context.")
@@ -87,6 +89,7 @@ def plan(
         time_limit=time_limit,
         total_tokens=total_tokens,
         constraints=constraint,
+        schedule=schedule,
     )
     if like is not None:
         for option, one, other in (("--cluster", on, cluster), ("--model", trained, model)):

@@ -9,6 +9,10 @@ CP_COMM_TYPES = ("p2p", "a2a")
 """How ranks of the context axis may exchange, the default first; the names are those of Megatron."""
 
 
+SEARCHED = "search"
+"""Schedule of a plan whose passes have an order of their own, found for its stages; `Plan.order` has it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
     """How one replica of a stage is spread over its devices."""
@@ -91,6 +95,8 @@ class Plan:
     """Micro-batches that pass a chunk before any passes the next one, in interleaved schedules; 0: one a stage."""
     short_replicas: int = 0
     """Replicas, the last ones, that work on one micro-batch less."""
+    order: tuple[str, ...] = ()
+    """The passes of every rank, separated by commas (``0F0,0F1,0B0``), where the schedule is `SEARCHED`."""
     other_pipelines: tuple[Plan, ...] = ()
     """Unlike replicas that train beside these: each with its copies, stages and micro-batches, and no others."""
 

@@ -21,7 +21,7 @@ from planner.specs.catalog import framework as find_framework
 from planner.specs.catalog import frameworks
 from planner.specs.plan import PlanFile
 
-SOUND = ("layers", "batch", "schedule", "degrees", "devices", "precision", "profile")
+SOUND = ("layers", "batch", "schedule", "order", "degrees", "devices", "precision", "profile")
 """Checks without which a plan has no meaning that could be priced."""
 TOLERANCE = 1e-6
 """[-] by which recorded figures may differ from recomputed ones."""

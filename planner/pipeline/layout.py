@@ -13,7 +13,7 @@ from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
 from planner.domain.job import Job
 from planner.domain.model import Model
-from planner.domain.plan import CP_COMM_TYPES, Plan, Stage, Strategy
+from planner.domain.plan import CP_COMM_TYPES, SEARCHED, Plan, Stage, Strategy
 from planner.errors import Problem, SpecError
 from planner.parallelism import AXES
 from planner.schedules import SCHEDULES, schedule
@@ -133,8 +133,7 @@ def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], name: str, m
         held = sum(map(sum, layout.chunk_layers))
         problems.append(_problem(f"the stages hold {held} layers, and {model.name} has {model.num_layers}"))
     if name not in {listed.name for listed in SCHEDULES}:
-        known = ", ".join(listed.name for listed in SCHEDULES)
-        problems.append(_problem(f"schedule={name} is not known; use one of {known}"))
+        problems.append(_problem(_unknown(name)))
     elif schedule(name).with_chunks and layout.vpp == 1:
         problems.append(_problem(f"schedule={name} needs several chunks a stage; add vpp=2 or more"))
     elif layout.vpp != schedule(name, layout.vpp).virtual_stages:
@@ -144,6 +143,17 @@ def _problems(layout: Layout, degrees: tuple[tuple[str, int], ...], name: str, m
         able = " or ".join(f"schedule={listed.name}" for listed in SCHEDULES if listed.with_group)
         problems.append(_problem(f"vpp_group={layout.vpp_group} needs {able} with vpp=2 or more; leave vpp_group out"))
     return problems
+
+
+def _unknown(name: str) -> str:
+    """Return what is wrong with a schedule that no layout can have."""
+    if name == SEARCHED:
+        return (
+            f"schedule={name} has an order of its own, which a layout cannot say; `planner plan CLUSTER MODEL"
+            f" --schedule {name} -o plan.yaml` finds one, and `planner predict --plan plan.yaml` reads it"
+        )
+    known = ", ".join(listed.name for listed in SCHEDULES)
+    return f"schedule={name} is not known; use one of {known}"
 
 
 def _stages(

@@ -9,7 +9,7 @@ from itertools import product
 from planner.checks import refusals
 from planner.costs.split import equal_split
 from planner.domain.framework import Framework
-from planner.domain.plan import Plan, Stage, Strategy
+from planner.domain.plan import SEARCHED, Plan, Stage, Strategy
 from planner.errors import SpecError
 from planner.pipeline.judging import predict_plan
 from planner.report.figures import seconds
@@ -49,7 +49,8 @@ def _variants(plan: Plan, framework: Framework, batch: int) -> Iterator[Plan]:
     can = framework.can
     kind = replace(plan, other_pipelines=(), short_replicas=0)
     zeros = (plan.zero_stage, *(can.zero_stages_pipeline if plan.num_stages > 1 else can.zero_stages))
-    alike = [name for name in can.schedules if schedule(name).virtual_stages == schedule(name).directions == 1]
+    names = [name for name in can.schedules if name != SEARCHED]
+    alike = [name for name in names if schedule(name).virtual_stages == schedule(name).directions == 1]
     schedules = (plan.schedule, *alike) if plan.virtual_stages == 1 else (plan.schedule,)
     replicas = [number for number in range(1, kind.num_replicas + 1) if batch % (number * kind.micro_batch) == 0]
     for stages, zero, name, number in product(_stages(kind), zeros, schedules, replicas[::-1][:4]):
@@ -58,6 +59,7 @@ def _variants(plan: Plan, framework: Framework, batch: int) -> Iterator[Plan]:
             stages=stages,
             zero_stage=zero,
             schedule=name,
+            order=kind.order if name == SEARCHED and number == kind.num_replicas else (),
             num_replicas=number,
             num_microbatches=batch // (number * kind.micro_batch),
         )

@@ -9,7 +9,7 @@ from planner.checks import Context, other_profiles, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
-from planner.domain.job import Job
+from planner.domain.job import EQUAL, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
@@ -17,6 +17,7 @@ from planner.domain.progress import Part, Reporter, Standing
 from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, choose, lost_because
+from planner.pipeline.order import asks_for_order, for_stages, with_order
 from planner.pipeline.references import find_references
 from planner.pipeline.repairs import explain_infeasible
 from planner.simulate import predict
@@ -49,6 +50,9 @@ def make_plan(
 
     """
     reporter = reporter or Reporter()
+    if asks_for_order(job):
+        stages = make_plan(cluster, model, for_stages(job), references=references, reporter=reporter)
+        return with_order(stages, cluster, model, job, reporter)
     framework = framework_on(cluster, job.framework)
     target = find_framework(job.target) if job.target else None
     if measured_otherwise := other_profiles(cluster.groups, model, job):
@@ -155,7 +159,7 @@ def _nothing(space: Space, result: Result) -> str:
             f"no schedule{runs} satisfies {constraints}: schedules with chunks (interleaved) are searched with numbers"
             f" of them that divide the {space.model.num_layers} layers; planner predict --layout takes others"
         )
-    asked = {constraint.subject for constraint in space.job.constraints} & {"replicas", "split"}
+    asked = any(c.subject == "split" or not c.admits_replicas(EQUAL) for c in space.job.constraints)
     if asked and not result.subproblems:
         frameworks = f"; {space.target.name} runs neither" if space.target else ""
         return (

@@ -134,6 +134,7 @@ def _choices(side: Side) -> list[tuple[str, str]]:
         ("micro-batches", _each(one.num_microbatches for one in kinds)),
         ("ZeRO", str(plan.zero_stage)),
         ("schedule", plan.schedule),
+        ("order", _order(plan)),
         ("layers", ",".join(str(stage.num_layers) for stage in plan.all_stages)),
         ("recompute", _runs([recompute(stage) for stage in plan.all_stages])),
         ("sequence parallel", _runs([_yes(stage.strategy.sequence_parallel) for stage in plan.all_stages])),
@@ -143,6 +144,16 @@ def _choices(side: Side) -> list[tuple[str, str]]:
         ("framework", job.framework),
         ("model", side.model.name),
     ]
+
+
+def _order(plan: Plan) -> str:
+    """Return by what an order of its own is told from others; a dash for a plan without one."""
+    from planner.specs.plan import digest
+
+    if not plan.order:
+        return "-"
+    number = sum(row.count(",") + 1 for row in plan.order)
+    return f"{number} passes, {digest(plan.order).removeprefix('sha256:')[:8]}"
 
 
 def _device(cluster: Cluster, group: str) -> str:

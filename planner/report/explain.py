@@ -86,7 +86,7 @@ def explain_text(
         *labelled("step", speed(prediction), width),
         *stale_lines(plan, width),
         *confidence_lines(prediction, width),
-        *(labelled("proof", proof(certificate), width) if certificate else []),
+        *(labelled("proof", proof(certificate, of=plan), width) if certificate else []),
         *strip_lines(plan, prediction, step, width),
         "",
         "what binds",

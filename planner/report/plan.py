@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from planner.domain.cluster import Cluster
 from planner.domain.job import Job
 from planner.domain.model import Model
-from planner.domain.plan import Plan
+from planner.domain.plan import SEARCHED, Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, Prediction, References, SearchReport
 from planner.report.confidence import confidence_lines, likely_time
 from planner.report.figures import count, days, percent, plural, seconds, short, words
@@ -63,7 +63,7 @@ def plan_text(
         *labelled("step", speed(prediction), width),
         *stale_lines(plan, width),
         *confidence_lines(prediction, width),
-        *labelled("proof", proof(outcome.certificate, outcome.search), width),
+        *labelled("proof", proof(outcome.certificate, outcome.search, of=plan), width),
         *warning_lines(prediction, width),
         *_context(prediction, outcome.references, width),
         *idle_lines(plan, cluster, job, width),
@@ -125,8 +125,8 @@ def speed(prediction: Prediction) -> str:
     return ", ".join(joined(part) for part in parts)
 
 
-def proof(certificate: Certificate, report: SearchReport | None = None) -> str:
-    """Return what was proved about a plan, in one line."""
+def proof(certificate: Certificate, report: SearchReport | None = None, *, of: Plan | None = None) -> str:
+    """Return what was proved about a plan, in one line; an order of passes is proved for the stages `of` its plan."""
     takes = joined(seconds(certificate.objective))
     measure = f"in the planner's measure, where this one takes {takes}"
     ended = {"time_limit": " (stopped by the time limit)", "interrupted": " (interrupted)"}
@@ -134,6 +134,9 @@ def proof(certificate: Certificate, report: SearchReport | None = None) -> str:
     if not certificate.lower_bound > 0:
         return f"nothing is proved yet{how}; this plan takes {takes} in the planner's measure"
     bound = joined(seconds(certificate.lower_bound))
+    if of is not None and of.schedule == SEARCHED:
+        good = "optimal" if certificate.gap < 5e-5 else f"within {percent(certificate.gap)}"
+        return f"{good}: no order of the passes of these stages takes less than {bound}, and this one {takes}{how}"
     if certificate.gap < 5e-5:
         return f"optimal: no plan is faster than {bound} {measure}{how}"
     replayed = joined(seconds(certificate.replay_lower_bound))

@@ -1,6 +1,6 @@
 """The pipeline schedules, one file each; a new one is a file and a row of SCHEDULES."""
 
-from planner.domain.plan import Plan
+from planner.domain.plan import SEARCHED, Plan
 from planner.schedules.base import (
     BACKWARD,
     FORWARD,
@@ -14,13 +14,15 @@ from planner.schedules.base import (
     most_held,
     operations,
     peak_in_flight,
+    vee,
 )
 from planner.schedules.bitpipe import BITPIPE
 from planner.schedules.breadth_first import BREADTH_FIRST
-from planner.schedules.cells import cell, csv_text
+from planner.schedules.cells import cell, csv_text, read_rows, rows
 from planner.schedules.chimera import CHIMERA
 from planner.schedules.dualpipe import DUALPIPE
 from planner.schedules.dualpipev import DUALPIPEV
+from planner.schedules.found import found_placement, found_schedule
 from planner.schedules.gpipe import GPIPE
 from planner.schedules.interleaved import INTERLEAVED
 from planner.schedules.interleaved_zb import INTERLEAVED_ZB
@@ -74,7 +76,10 @@ def schedule(name: str, virtual_stages: int = 0, group: int = 0) -> Schedule:
 
 
 def schedule_of(plan: Plan) -> Schedule:
-    """Return the schedule of a plan, with the plan's chunks and groups."""
+    """Return the schedule of a plan, with the plan's chunks and groups, or its own order of passes."""
+    if plan.schedule == SEARCHED:
+        placement = found_placement(plan.order, plan.virtual_stages)
+        return found_schedule(read_rows(plan.order), plan.virtual_stages, placement)
     return schedule(plan.schedule, plan.virtual_stages, plan.microbatch_group)
 
 
@@ -93,13 +98,17 @@ __all__ = [
     "cell",
     "critical_paths",
     "csv_text",
+    "found_placement",
     "held_passes",
     "loop",
     "most_held",
     "open_microbatches",
     "operations",
     "peak_in_flight",
+    "read_rows",
     "remainders",
+    "rows",
     "schedule",
     "schedule_of",
+    "vee",
 ]

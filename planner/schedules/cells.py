@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from planner.schedules.base import Pass, Schedule
+import re
+from functools import lru_cache
+
+from planner.schedules.base import Orders, Pass, Schedule
 
 OTHER_WAY = "<"
 """Ends the cell of a pass in the pipeline that runs from the last rank to the first."""
+
+CELL = re.compile(r"([0-9]{1,7})([FBIW])([0-9]{1,7})")
+"""Virtual stage, kind and micro-batch of a pass in the pipeline that begins at rank 0."""
 
 
 def cell(one: Pass) -> str:
@@ -19,5 +25,27 @@ def cell(one: Pass) -> str:
 
 def csv_text(listed: Schedule, num_stages: int, num_microbatches: int) -> str:
     """Return the passes of every rank, separated by commas, a line for each rank."""
-    rows = listed.passes(num_stages, num_microbatches)
-    return "".join(",".join(cell(one) for one in passes) + "\n" for passes in rows)
+    return "".join(f"{row}\n" for row in rows(listed.passes(num_stages, num_microbatches)))
+
+
+def rows(orders: Orders) -> tuple[str, ...]:
+    """Return the passes of every rank, separated by commas."""
+    return tuple(",".join(cell(one) for one in passes) for passes in orders)
+
+
+@lru_cache(maxsize=8)
+def read_rows(written: tuple[str, ...]) -> Orders:
+    """Return the passes that `rows` wrote, all of one direction and none of them paired.
+
+    Raises:
+        ValueError: something is no pass.
+
+    """
+    return tuple(tuple(_read(text) for text in row.split(",")) for row in written)
+
+
+def _read(text: str) -> Pass:
+    found = CELL.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no pass")
+    return Pass(found[2], int(found[3]), int(found[1]))

@@ -22,7 +22,9 @@ RATIOS = (Times(100, 105, 95), Times(100, 125, 75), Times(100, 200, 75))
 MOST_STAGES = 12
 """Stages up to which critical paths are walked."""
 MOST_ROUNDS = 4
-"""Micro-batches a stage up to which orders are walked."""
+"""Micro-batches a stage up to which critical paths are walked."""
+HELD_ROUNDS = 2
+"""Micro-batches a stage up to which is counted what ranks hold: then they are full, or hold as much more with each."""
 SEARCHED_STAGES = 32
 """Stages up to which orders are walked for what they hold, and so for which they are searched."""
 APART = 4
@@ -65,7 +67,7 @@ def held_passes(schedule: Schedule, num_stages: int, num_microbatches: int) -> t
     def counted(microbatches: int) -> tuple[int, ...]:
         return tuple(schedule.in_flight(rank, num_stages, microbatches) for rank in range(num_stages))
 
-    return tuple(int(number) for number in _in_rounds(num_stages, num_microbatches, counted))
+    return tuple(int(number) for number in _in_rounds(num_stages, num_microbatches, counted, HELD_ROUNDS))
 
 
 @cache
@@ -78,7 +80,7 @@ def open_microbatches(schedule: Schedule, num_stages: int, num_microbatches: int
         back = "".join([kind for kind in kinds if kind != WEIGHT]).replace(INPUT, BACKWARD)
         return (peak_in_flight(back),)
 
-    return int(_in_rounds(num_stages, num_microbatches, counted)[0])
+    return int(_in_rounds(num_stages, num_microbatches, counted, HELD_ROUNDS)[0])
 
 
 @cache
@@ -126,10 +128,10 @@ def _alike(schedule: Schedule, num_stages: int, num_microbatches: int, fewer: in
 
 
 def _in_rounds(
-    num_stages: int, num_microbatches: int, counted: Callable[[int], tuple[int, ...]]
+    num_stages: int, num_microbatches: int, counted: Callable[[int], tuple[int, ...]], rounds: int = MOST_ROUNDS
 ) -> tuple[Fraction, ...]:
-    """Return what is `counted` for a number of micro-batches; for many, by what MOST_ROUNDS and two more count."""
-    most, more = MOST_ROUNDS * num_stages, (MOST_ROUNDS + 2) * num_stages
+    """Return what is `counted` for a number of micro-batches; beyond `rounds`, by what these and two more say."""
+    most, more = rounds * num_stages, (rounds + 2) * num_stages
     if num_microbatches <= most:
         return tuple(map(Fraction, counted(num_microbatches)))
     further = Fraction(num_microbatches - most, more - most)

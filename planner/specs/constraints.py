@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from planner.domain.job import REPLICAS, Constraint
-from planner.domain.plan import CP_COMM_TYPES
+from planner.domain.plan import CP_COMM_TYPES, SEARCHED
 from planner.errors import SpecError
 from planner.parallelism import AXES
 from planner.recompute import RECOMPUTE_POLICIES
@@ -16,7 +16,7 @@ _AXES = tuple(axis.name for axis in AXES)
 _COUNTS = ("pp", "vpp", "dp", "split", "micro_batch", "devices")
 _WORDS = {
     "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
-    "schedule": tuple(schedule.name for schedule in SCHEDULES if schedule.searched),
+    "schedule": (*(schedule.name for schedule in SCHEDULES if schedule.searched), SEARCHED),
     "cp_comm_type": CP_COMM_TYPES,
     "replicas": REPLICAS,
 }

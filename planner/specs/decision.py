@@ -31,6 +31,7 @@ def _pipeline_record(plan: Plan) -> dict[str, Any]:
         "micro_batch": plan.micro_batch,
         "num_microbatches": plan.num_microbatches,
         **({"short_replicas": plan.short_replicas} if plan.short_replicas else {}),
+        **({"order": list(plan.order)} if plan.order else {}),
         "stages": [
             {
                 "group": stage.group,
@@ -84,4 +85,5 @@ def _pipeline(record: PipelineRecord, zero_stage: int) -> Plan:
         virtual_stages=record.virtual_stages,
         microbatch_group=record.microbatch_group,
         short_replicas=record.short_replicas,
+        order=tuple(record.order),
     )

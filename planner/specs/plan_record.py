@@ -6,10 +6,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from planner.schedules.cells import CELL
 from planner.specs.record import Count, Record, Text, whole
 
 Index = Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)]
 Figure = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _passes(value: object) -> object:
+    """Refuse what is no pass among those of a rank."""
+    if isinstance(value, str):
+        for cell in value.split(","):
+            if not CELL.fullmatch(cell):
+                raise ValueError(
+                    f"has {cell[:20]!r}, which is no pass; write passes as 0F3 (F, B, I or W of micro-batch 3 on"
+                    " virtual stage 0), with commas between"
+                )
+    return value
 
 
 Layers = Annotated[
@@ -51,6 +64,9 @@ class StageRecord(Record):
         return self
 
 
+Passes = Annotated[str, BeforeValidator(_passes)]
+
+
 class PipelineRecord(Record):
     """Which layers run where, cut how, in which order: the replicas of one kind."""
 
@@ -63,6 +79,7 @@ class PipelineRecord(Record):
     micro_batch: Count = Field(description="[samples]")
     num_microbatches: Count = Field(description="Micro-batches of one replica in one step.")
     short_replicas: Index = Field(0, description="Replicas, the last ones, that work on one micro-batch less.")
+    order: list[Passes] = Field([], description="The passes of every rank, where the schedule is search.")
     stages: list[StageRecord] = Field(min_length=1)
 
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from planner.domain.framework import Capability, Framework
+from planner.domain.plan import SEARCHED
 from planner.schedules import SCHEDULES
 
 ROOT = Path(__file__).parents[2]
@@ -187,7 +188,7 @@ def test_the_constants_of_a_framework_are_plausible(name: str) -> None:
         assert 0 <= row[share] <= 1
     assert row["fragmentation"] >= 1
     can = row["can"]
-    assert set(can["schedules"]) <= {listed.name for listed in SCHEDULES}
+    assert set(can["schedules"]) <= {*(listed.name for listed in SCHEDULES), SEARCHED}
     assert {listed.name for listed in SCHEDULES if name in dict(listed.runs_as)} <= set(can["schedules"])
     assert set(can["zero_stages_pipeline"]) <= set(can["zero_stages"]) <= {0, 1, 2, 3}
     assert set(can["tp_zero_stages"]) <= set(can["zero_stages"])

@@ -150,7 +150,7 @@ TRIPLES: tuple[tuple[str, Change, str, Change], ...] = (
     (
         "schedule",
         plan(schedule="zigzag"),
-        f"schedule: is zigzag, which is not known; known are {', '.join(listed.name for listed in SCHEDULES)}",
+        f"schedule: is zigzag, which is not known; known are {', '.join(listed.name for listed in SCHEDULES)}, search",
         plan(schedule="gpipe"),
     ),
     (

@@ -1,7 +1,10 @@
 """The passes of our schedules are those of PyTorch's, and PyTorch reads them."""
 
+# ruff: noqa: S311 (pipelines are drawn, not secrets)
+
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +14,8 @@ import pytest
 
 from frameworks.asking import Answer, Validator
 from pipelines import alike
-from planner.schedules import SCHEDULES, Orders, Pass, Schedule, csv_text, schedule
+from planner.program.order import Shop, find_order
+from planner.schedules import SCHEDULES, Orders, Pass, Schedule, csv_text, loop, rows, schedule, vee
 
 pytestmark = pytest.mark.frameworks
 
@@ -111,6 +115,63 @@ def test_passes_of_schedules_that_it_does_not_have_are_read(torch: Ask, name: st
     for shape in SHAPES:
         answer = torch(reader, shape, listed.virtual_stages, csv=csv_text(listed, *shape))
         assert answer.accepted, answer.message
+
+
+def found(ranks: int, number: int, chunks: int, placement: Callable[[int, int], int]) -> tuple[Orders, tuple[int, ...]]:
+    """Return the best order of a random pipeline, whole backward passes on its first stage, and the ranks of stages."""
+    draw = random.Random(f"{ranks} {number} {chunks}")
+    size = ranks * chunks
+    shop = Shop(
+        num_microbatches=number,
+        ranks=tuple(placement(stage, ranks) for stage in range(size)),
+        times=tuple((draw.randint(50, 99), draw.randint(50, 99), draw.randint(50, 99)) for _ in range(size)),
+        hops={(one, other): 9 for one in range(ranks) for other in range(ranks)},
+        sync=(0,) * ranks,
+        sizes=(1,) * size,
+        room=(chunks * ranks,) * ranks,
+    )
+    orders = find_order(shop, (), 0.0, effort=1.0).orders
+    assert orders is not None
+    whole = tuple(
+        tuple(
+            one._replace(kind="B") if (one.kind, one.stage) == ("I", 0) else one
+            for one in passes
+            if (one.kind, one.stage) != ("W", 0)
+        )
+        for passes in orders
+    )
+    return whole, shop.ranks
+
+
+PLACEMENTS = pytest.mark.parametrize(
+    ("chunks", "placement"), [(1, loop), (2, loop), (2, vee)], ids=["one", "loop", "vee"]
+)
+
+
+@PLACEMENTS
+def test_orders_that_are_found_are_read_and_end(torch: Ask, chunks: int, placement: Callable[[int, int], int]) -> None:
+    """As torchtitan reads a file of passes: backward passes whole or in two parts, with their sends and receives."""
+    reader = "ZBVZeroBubble" if placement is vee else "Interleaved1F1B"
+    for ranks, number in ((2, 4), (4, 6)):
+        orders, ranks_of = found(ranks, number, chunks, placement)
+        text = "".join(f"{row}\n" for row in rows(orders))
+        answer = torch(reader, (ranks, number), chunks, csv=text, runtime=True)
+        assert answer.accepted, answer.message
+        assert answer.facts["rank_of_stage"] == list(ranks_of)
+        assert answer.facts["steps"] >= 3 * number * chunks - number
+
+
+@PLACEMENTS
+def test_orders_that_are_found_train_like_one_process(
+    validator: Callable[[str], Validator], chunks: int, placement: Callable[[int, int], int]
+) -> None:
+    """A process for each rank of a small model: all end, and with the gradients of the whole model in one process."""
+    for ranks, number in ((2, 4), (3, 5)):
+        orders, ranks_of = found(ranks, number, chunks, placement)
+        text = "".join(f"{row}\n" for row in rows(orders))
+        answer = validator("torchtitan_03").ask(train=True, csv=text, rank_of_stage=list(ranks_of), microbatches=number)
+        assert answer.accepted, answer.message
+        assert answer.facts["ended"] == [0] * ranks
 
 
 def test_missing_passes_are_refused(torch: Ask) -> None:

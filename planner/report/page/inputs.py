@@ -45,7 +45,7 @@ def certificate(about: Subject) -> Markup:
     ]
     gap = join("Gap: ", tag("b", figure(found.gap, percent(found.gap))), ".")
     return join(
-        tag("p", proof(found).capitalize(), ". ", gap),
+        tag("p", proof(found, of=about.plan).capitalize(), ". ", gap),
         tag("table", tag("caption", "What was proved, and what is predicted"), tag("tbody", *bars), class_="bars"),
         how,
     )

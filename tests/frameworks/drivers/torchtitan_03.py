@@ -2,7 +2,8 @@
 
 A request: `files` (name: text; modules that are put on the path), `argv` (all flags, --module and --config among them),
 `world`, `ranks` (as which the trainer is started; default rank 0 alone), or `keys: true`; or `schedule` and what
-torch_pipelines.py asks for, which is about the torch of the environment.
+torch_pipelines.py asks for, which is about the torch of the environment; or `train: true` and what torch_training.py
+asks for, likewise.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from unittest import mock
 import tables
 import titan
 import torch_pipelines
+import torch_training
 from torchtitan.config.manager import ConfigManager
 from torchtitan.distributed import activation_checkpoint, fsdp
 from torchtitan.trainer import Trainer
@@ -30,6 +32,8 @@ def answer(request: dict[str, typing.Any]) -> titan.Facts:
     """What torchtitan makes of the configuration, as each of the ranks asked for."""
     if "schedule" in request:
         return torch_pipelines.passes(request)
+    if request.get("train"):
+        return torch_training.train(request)
     if request.get("keys"):
         return {"version": importlib.metadata.version("torchtitan"), "tables": _tables()}
     ranks = request.get("ranks", [0])

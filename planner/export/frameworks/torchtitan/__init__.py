@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.export.base import Exporter, Part, Program
 from planner.export.frameworks.torchtitan.module import module_text
+from planner.export.frameworks.torchtitan.settings import PASSES_FILE, passes_text
 from planner.export.frameworks.torchtitan.toml import toml_text
 from planner.specs.plan import PlanFile
 
@@ -13,11 +14,17 @@ MODULE_FILE, TOML_FILE = "plan_titan.py", "plan_titan.toml"
 
 
 def _module_parts(file: PlanFile) -> tuple[Part, ...]:
-    return (Part(name=MODULE_FILE, text=module_text(file)),)
+    return (Part(name=MODULE_FILE, text=module_text(file)), *_passes(file))
 
 
 def _toml_parts(file: PlanFile) -> tuple[Part, ...]:
-    return (Part(name=TOML_FILE, text=toml_text(file)),)
+    return (Part(name=TOML_FILE, text=toml_text(file)), *_passes(file))
+
+
+def _passes(file: PlanFile) -> tuple[Part, ...]:
+    """Return the file with the order of passes, if the plan has one of its own."""
+    text = passes_text(file.plan) if file.plan.num_stages > 1 else ""
+    return (Part(name=PASSES_FILE, text=text),) if text else ()
 
 
 def _module_program(file: PlanFile) -> Program:

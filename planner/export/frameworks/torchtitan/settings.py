@@ -8,11 +8,13 @@ from typing import Any
 from planner.configurations.forms.torchtitan.catalog import Flavor, flavors
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress
-from planner.schedules import INPUT, SCHEDULES, schedule_of
+from planner.schedules import INPUT, SCHEDULES, loop, schedule_of
 from planner.specs.plan import PlanFile
 
 NAMES = {listed.name: dict(listed.runs_as).get("torchtitan", "") for listed in SCHEDULES}
 """What PyTorch calls schedules; empty where it has none of their kind."""
+PASSES_FILE = "plan_passes.csv"
+"""What has the order of passes of a plan with one of its own; beside the configuration, where the run is started."""
 PRECISIONS = {"bf16": "bfloat16", "fp32": "float32"}
 POLICIES = {"none": "none", "op": "selective"}
 SIZES = (
@@ -72,10 +74,25 @@ def settings(file: PlanFile, head: str) -> dict[str, Any]:
 
 def _pipeline(plan: Plan, head: str) -> dict[str, Any]:
     return {
-        "parallelism.pipeline_parallel_schedule": NAMES[plan.schedule],
+        "parallelism.pipeline_parallel_schedule": _name(plan),
+        **({"parallelism.pipeline_parallel_schedule_csv": PASSES_FILE} if plan.order else {}),
         "parallelism.pipeline_parallel_microbatch_size": plan.micro_batch,
         "parallelism.module_fqns_per_model_part": modules(plan, head),
     }
+
+
+def _name(plan: Plan) -> str:
+    """Return PyTorch's schedule; of an order of its own, one that lays its stages out as the plan does."""
+    if not plan.order:
+        return NAMES[plan.schedule]
+    if plan.virtual_stages == 1:
+        return NAMES["1f1b"]
+    return NAMES["interleaved" if schedule_of(plan).placement is loop else "zbv"]
+
+
+def passes_text(plan: Plan) -> str:
+    """Return the passes of every rank, as PyTorch reads them; empty if the plan has no order of its own."""
+    return "".join(f"{row}\n" for row in plan.order)
 
 
 def modules(plan: Plan, head: str) -> list[list[str]]:
@@ -91,7 +108,10 @@ def modules(plan: Plan, head: str) -> list[list[str]]:
 
 def _splits(plan: Plan) -> bool:
     """Return whether backward passes run in two parts, which a compiled model cannot."""
-    return plan.num_stages > 1 and INPUT in schedule_of(plan).order(0, plan.num_stages, plan.num_microbatches)
+    listed = schedule_of(plan)
+    return plan.num_stages > 1 and any(
+        INPUT in listed.order(rank, plan.num_stages, plan.num_microbatches) for rank in range(plan.num_stages)
+    )
 
 
 def _mode(plan: Plan) -> str:

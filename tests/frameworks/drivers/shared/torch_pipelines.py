@@ -1,7 +1,8 @@
 """PyTorch's pipeline schedules: the passes that it makes for every rank, and what it says of ours.
 
 A request: `schedule` (a name that `get_schedule_class` knows), `ranks`, `stages` (of a rank), `microbatches`; with
-`csv` the passes are read from that text instead of made, and then judged as PyTorch judges all passes.
+`csv` the passes are read from that text instead of made, and then judged as PyTorch judges all passes. With `runtime`
+they are read as torchtitan reads them, whatever the schedule is called, and its sends and receives are gone through.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def passes(request: dict[str, typing.Any]) -> dict[str, object]:
     total = ranks * request["stages"]
     own = generate_rank_to_stage_mapping(ranks, total, style=style)[0]
     stages = [_stage(index, ranks, total) for index in own]
-    kind = schedules.get_schedule_class(name)
+    kind = schedules._PipelineScheduleRuntime if request.get("runtime") else schedules.get_schedule_class(name)
     single = issubclass(kind, schedules.PipelineScheduleSingle)
     made = kind(stages[0] if single else stages, count)
     if "csv" in request:
@@ -60,7 +61,21 @@ def _read(
         made._load_csv(str(path), format="compute_only")
     found = schedules._validate_schedule(made.pipeline_order, ranks, stages, count)
     assert found == generate_stage_to_rank_mapping(ranks, stages, style=style)
-    return {"rank_of_stage": [found[stage] for stage in range(stages)]}
+    return {"rank_of_stage": [found[stage] for stage in range(stages)], "steps": _gone_through(made, found, stages)}
+
+
+def _gone_through(made: object, ranks: dict[int, int], stages: int) -> int:
+    """How many slots the passes take with their sends and receives, one a slot; a deadlock raises.
+
+    What FSDP adds (gathering weights, reducing gradients) waits for nobody else in the pipeline, and is left out.
+    """
+    own = (schedules.UNSHARD, schedules.RESHARD, schedules.REDUCE_GRAD)
+    orders = {
+        rank: [one for one in actions if one.computation_type not in own]
+        for rank, actions in made.pipeline_order_with_comms.items()
+    }
+    ran = schedules._simulate_comms_compute(orders, lambda stage: ranks[stage], stages)
+    return max(map(len, ran.values()))
 
 
 def _cell(action: schedules._Action) -> object:

@@ -1,0 +1,194 @@
+"""From a plan with a named schedule to the best order of its passes: the program finds it, the replay judges it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from planner.checks import Context, run_checks
+from planner.costs import plan_cost
+from planner.domain.cluster import Cluster
+from planner.domain.job import Constraint, Job
+from planner.domain.model import Model
+from planner.domain.plan import SEARCHED, Plan
+from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
+from planner.domain.progress import Reporter, Standing
+from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
+from planner.pipeline.confidence import with_confidence
+from planner.pipeline.finalists import Finalist, lost_because
+from planner.pipeline.merging import whole_where_as_good
+from planner.pipeline.placements import Trial, trials_of
+from planner.schedules import rows
+from planner.simulate import predict
+from planner.specs.calibration import framework_on
+from planner.specs.catalog import framework as find_framework
+from planner.units import NANOSECOND
+
+if TYPE_CHECKING:
+    from planner.program.order import Ordered
+
+MOST_PASSES = 1000
+"""F, I and W of all stages of a pipeline up to which an order is looked for."""
+EFFORT = 30.0
+"""What the solver spends on the order of a placement, in its deterministic measure."""
+CLOSE = 1e-4
+"""[-] gap below which an order is as good as the best."""
+EXACT = 1e-6
+"""[-] gap below which an order is called optimal."""
+PLACE = "schedule = search"
+"""Where the wish stands, for messages."""
+
+
+def asks_for_order(job: Job) -> bool:
+    """Return whether the job's constraints want the best order of passes."""
+    return any(c.subject == "schedule" and c.operator == "=" and c.value == SEARCHED for c in job.constraints)
+
+
+def for_stages(job: Job) -> Job:
+    """Return the job of the search for stages: with the named schedules, several stages, and replicas that are alike.
+
+    Raises:
+        NoFeasiblePlan: the job is for a framework that has its own orders only.
+
+    """
+    if job.target and SEARCHED not in find_framework(job.target).can.schedules:
+        raise NoFeasiblePlan(
+            f"{job.target} runs no order of passes but its own; --for torchtitan reads one from a file, and without"
+            " --for any framework's costs will do",
+            {},
+        )
+    kept = (c for c in job.constraints if c.subject != "schedule" or c.value != SEARCHED)
+    needed = (("pp", ">=", "2"), ("replicas", "=", "equal"))
+    added = (
+        Constraint(subject=subject, operator=operator, value=value, text=f"{PLACE}, so {subject} {operator} {value}")
+        for subject, operator, value in needed
+    )
+    return replace(job, constraints=(*kept, *added))
+
+
+def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter: Reporter | None = None) -> Outcome:
+    """Return the `base` plan with the best order of its passes, in one chunk a stage, two, or its own number.
+
+    Raises:
+        SpecError: there are too many passes.
+        NoFeasiblePlan: the constraints leave no placement of chunks.
+
+    """
+    begun = time.monotonic()
+    framework = framework_on(cluster, job.framework)
+    trials = list(trials_of(base.plan, cluster, model, job, framework))
+    if not trials:
+        raise NoFeasiblePlan(
+            f"{PLACE} has one chunk a stage, two, or those of the best named schedule; none finds room", {}
+        )
+    _refuse_large(trials[0].plan)
+    found, stopped = _found(trials, job, base, reporter or Reporter())
+    best = min(found, key=lambda one: one.seconds)
+    if best.seconds == float("inf"):
+        raise NoPlanInTime("no order of passes was found in the time that there was; one may exist", best.bound)
+    bound = min(one.bound for one in found) + framework.step_overhead
+    costs = plan_cost(best.plan, cluster, model, job, framework)
+    problems = run_checks(Context(plan=best.plan, cluster=cluster, model=model, job=job, stages=costs.all_stages))
+    assert not problems, f"the order breaks a rule: {problems[0]}"
+    prediction = with_confidence(predict(best.plan, costs, cluster, model, job), best.plan, cluster, model, job)
+    lower = min(bound, prediction.step_time)
+    certificate = Certificate(objective=prediction.step_time, lower_bound=lower, replay_lower_bound=lower)
+    chosen = Finalist(plan=best.plan, objective=prediction.step_time, prediction=prediction)
+    named = Alternative(
+        plan=base.plan, prediction=base.prediction, objective=base.certificate.objective, lost_because=""
+    )
+    others = (replace(other, lost_because=_lost(chosen, other)) for other in (named, *base.alternatives))
+    return replace(
+        base,
+        plan=best.plan,
+        prediction=prediction,
+        certificate=certificate,
+        search=_report(base.search, certificate, stopped, len(found), time.monotonic() - begun),
+        alternatives=tuple(others),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The best order of a placement."""
+
+    plan: Plan
+    seconds: float
+    """[s] of its replayed step, without overhead."""
+    bound: float
+    """[s] below which no order's step lies."""
+
+
+def _refuse_large(plan: Plan) -> None:
+    """Stop where there are too many passes to be ordered."""
+    number = 3 * plan.num_microbatches * plan.num_stages
+    if number > MOST_PASSES:
+        fewer = max(2, plan.num_stages // 2)
+        raise SpecError.of(
+            PLACE,
+            f"the best plan has {plan.num_stages} stages and {plan.num_microbatches} micro-batches, {number:,} passes,"
+            f" and orders are looked for up to {MOST_PASSES:,}; ask for fewer with `pp <= {fewer}`,"
+            f" `micro_batch >= {2 * plan.micro_batch}` or a smaller global batch, or for a schedule that has a name",
+        )
+
+
+def _found(trials: list[Trial], job: Job, base: Outcome, reporter: Reporter) -> tuple[list[_Found], str]:
+    """Return the best order of every placement that is not too large, the most hopeful first, and what cut it short.
+
+    One that is too large, or cannot beat the best one, counts with its bound alone.
+    """
+    from planner.program.order import find_order, least_step
+
+    found: list[_Found] = []
+    begun, stopped = time.monotonic(), ""
+    ready = sorted(trials, key=lambda trial: (trial.plan.virtual_stages, least_step(trial.shop)))
+    for number, trial in enumerate(ready):
+        best = min((one.seconds for one in found), default=float("inf"))
+        least = least_step(trial.shop) * NANOSECOND
+        bound = min([least, *(one.bound for one in found)])
+        reporter.progress(Standing(phase=f"order {number + 1} of {len(ready)}", best=best, bound=bound, wanted=CLOSE))
+        left = max(0.01, job.time_limit - base.search.seconds - time.monotonic() + begun) if job.time_limit else 0.0
+        if stopped or trial.shop.num_passes > MOST_PASSES or least >= best * (1 - CLOSE):
+            found.append(_Found(plan=trial.plan, seconds=float("inf"), bound=least))
+            continue
+        try:
+            ordered = find_order(trial.shop, trial.known, CLOSE, effort=EFFORT, time_limit=left)
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            stopped = "interrupted"
+            found.append(_Found(plan=trial.plan, seconds=float("inf"), bound=least))
+            continue
+        found.append(_judged(trial, ordered))
+        if job.time_limit and left <= time.monotonic() - begun:
+            stopped = "time_limit"
+    return found, stopped
+
+
+def _judged(trial: Trial, ordered: Ordered) -> _Found:
+    """Return an order with its replayed step, backward passes whole where that takes no longer."""
+    bound = ordered.bound * NANOSECOND
+    if ordered.orders is None:
+        return _Found(plan=trial.plan, seconds=float("inf"), bound=bound)
+    orders, seconds = whole_where_as_good(ordered.orders, trial.plan, trial.costs)
+    return _Found(plan=replace(trial.plan, order=rows(orders)), seconds=seconds, bound=bound)
+
+
+def _lost(chosen: Finalist, other: Alternative) -> str:
+    """Return why another plan was not chosen."""
+    if other.prediction.step_time < chosen.prediction.step_time:
+        return f"faster, but its order is {other.plan.schedule}'s"
+    return lost_because(chosen, Finalist(plan=other.plan, objective=other.objective, prediction=other.prediction))
+
+
+def _report(base: SearchReport, certificate: Certificate, stopped: str, orders: int, seconds: float) -> SearchReport:
+    """Return how both searches went."""
+    status = "optimal" if certificate.gap <= EXACT else "within_gap"
+    return replace(
+        base,
+        status=base.status if base.status in {"time_limit", "interrupted"} else stopped or status,
+        seconds=base.seconds + seconds,
+        subproblems=base.subproblems + orders,
+        solved=base.solved + orders,
+    )
