@@ -2,15 +2,16 @@
 
 from planner.candidates.choices import Choice
 from planner.candidates.families import Family, Restriction
-from planner.candidates.prices import BASE_POLICIES, NEVER, Positions, Prices
+from planner.candidates.prices import BASE_POLICIES, NEVER, Holding, Positions, Prices
 from planner.candidates.space import Slots, Space, find_space
-from planner.candidates.table import Table, held_counts
+from planner.candidates.table import Table, holdings
 
 __all__ = [
     "BASE_POLICIES",
     "NEVER",
     "Choice",
     "Family",
+    "Holding",
     "Positions",
     "Prices",
     "Restriction",
@@ -18,5 +19,5 @@ __all__ = [
     "Space",
     "Table",
     "find_space",
-    "held_counts",
+    "holdings",
 ]

@@ -117,9 +117,9 @@ def find_families(
 def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bool, uneven: bool) -> bool:
     """Tell whether the first schedule says it all: of one stage or one micro-batch every schedule is the same.
 
-    Unlike shares of the batch are tried with one chunk a stage.
+    Unlike shares of the batch are tried with one chunk a stage, and where replicas meet once a step.
     """
-    if uneven and schedule.parts > 1:
+    if uneven and (schedule.parts > 1 or schedule.updates_each):
         return True
     return (alone and schedule != first) or (not pipelined and (schedule.parts > 1 or bool(schedule.blocker(1, 1))))
 
@@ -181,8 +181,6 @@ def _schedule_allowed(schedule: Schedule, job: Job, framework: Framework, target
     Schedules that change what is computed are taken only when they are asked for by name; those that are given by their
     passes also where the framework runs them.
     """
-    if not schedule.searched:
-        return False
     asked = any(c.subject == "schedule" and c.value == schedule.name for c in job.constraints)
     if schedule.changes_semantics and not asked:
         return False

@@ -1,6 +1,6 @@
 """What is priced of a family: the stages in one role, and the positions of one pipeline.
 
-Axes of the arrays, in this order: passes in flight F, choice, number of slices n (1..). A slice is a layer, or one
+Axes of the arrays, in this order: what is held F, choice, number of slices n (1..). A slice is a layer, or one
 layer of each chunk where stages have chunks; times are of one pass, that is of one chunk of n layers (`Family`). Times
 are integer nanoseconds, rounded up: a plan is never cheaper than it looks, and a sum of integers is exact.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,25 @@ NEVER = 2**60
 BASE_POLICIES = ("none", "selective")
 
 
+class Holding(NamedTuple):
+    """What the schedule lets a position hold, and what it costs beside passes."""
+
+    in_flight: int
+    """Passes."""
+    versions: int = 1
+    """Of the weights."""
+    predictions: int = 0
+    """Of the weights, between two updates."""
+    gathers: bool = False
+    """Whether predicted weights are gathered once more."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prices:
     """Prices of stages in one role (first, middle, last or only stage of a pipeline)."""
 
-    in_flights: NDArray[np.int64]
-    """(F,) passes in flight, ascending: those that a stage in this role may have."""
+    holdings: tuple[Holding, ...]
+    """(F,) ascending: what a stage in this role may hold."""
     forward: Ticks
     """(F, choice, n); NEVER where the stage does not fit."""
     backward: Ticks
@@ -47,9 +61,9 @@ class Prices:
         time: Ticks = np.minimum(self.forward + self.backward, NEVER)
         return time
 
-    def row(self, in_flight: int) -> int:
-        """Return where along F the prices with so many passes in flight are."""
-        return int(np.searchsorted(self.in_flights, in_flight))
+    def row(self, holding: Holding) -> int:
+        """Return where along F the prices of those are that hold so much."""
+        return self.holdings.index(holding)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,19 +11,21 @@ from numpy.typing import NDArray
 
 from planner.candidates.choices import Choice
 from planner.candidates.families import Family
-from planner.candidates.prices import BASE_POLICIES, NEVER, Positions, Prices, Ticks
+from planner.candidates.prices import BASE_POLICIES, NEVER, Holding, Positions, Prices, Ticks
 from planner.costs.peaks import optimizer_peak, peak_memory, total
 from planner.costs.stage import (
     LayerCosts,
     StageTerms,
     backward_time,
     forward_time,
+    predict_time,
+    regather_time,
     stage_memory,
     sync_time,
     weight_time,
 )
 from planner.domain.job import Job
-from planner.domain.model import Model
+from planner.domain.model import Model, Number
 from planner.schedules import held_passes
 from planner.units import NANOSECOND
 
@@ -57,8 +59,8 @@ class Table:
         self._job = job
         self._roles: dict[tuple[bool, bool], Prices] = {}
         self._stage_counts = stage_counts
-        self.in_flights = np.array(in_flight_counts(family, stage_counts))
-        """(F,) the in-flight counts of any position, ascending."""
+        self.holdings = possible_holdings(family, stage_counts)
+        """(F,) what any position may hold, ascending."""
 
     def prices(self, *, first: bool, last: bool) -> Prices:
         """Return the prices of a role."""
@@ -93,18 +95,18 @@ class Table:
 
     def rows(self, num_stages: int) -> NDArray[np.int64]:
         """Return (position,) the row of the prices of its role that each position of a pipeline reads."""
-        held = held_counts(self.family, num_stages)
-        rows = np.searchsorted(self.in_flights, held)
+        held = holdings(self.family, num_stages)
+        places = {holding: row for row, holding in enumerate(self.holdings)}
+        rows = np.array([places[holding] for holding in held])
         for stage in {0, num_stages - 1}:
             rows[stage] = self.end(stage, num_stages).row(held[stage])
         return rows
 
-    def _role_in_flights(self, *, first: bool, last: bool) -> NDArray[np.int64]:
-        """Return the in-flight counts that a stage in a role may have, ascending."""
+    def _role_holdings(self, *, first: bool, last: bool) -> tuple[Holding, ...]:
+        """Return what a stage in a role may hold, ascending."""
         if first == last:
-            return self.in_flights
-        held = {held_counts(self.family, stages)[0 if first else -1] for stages in self._stage_counts}
-        return np.array(sorted(held))
+            return self.holdings
+        return tuple(sorted({holdings(self.family, stages)[0 if first else -1] for stages in self._stage_counts}))
 
     def _uneven(self, *, first: bool, last: bool) -> Ticks:
         """Return (choice,) [ns] by which the chunk with the embedding or the head takes longer than the mean."""
@@ -125,7 +127,7 @@ class Table:
         for other in priced[1:]:
             better = other.time < best.time
             best = Prices(
-                in_flights=best.in_flights,
+                holdings=best.holdings,
                 **{
                     field.name: np.where(better, getattr(other, field.name), getattr(best, field.name))
                     for field in fields(Prices)[1:]
@@ -144,17 +146,25 @@ class Table:
         parts = self.family.schedule.parts
         layers = parts * np.arange(1, self.max_layers + 1)
         limits = np.array([[choice.group.device.memory * (1 - self._job.headroom)] for choice in self.choices])
-        in_flights = self._role_in_flights(first=first, last=last)
-        held = in_flights[:, None, None] / parts
-        recomputed = recompute_needed(terms, layers, held, limits, forced, parts)
+        found = self._role_holdings(first=first, last=last)
+        held, versions = (np.array([one[place] for one in found])[:, None, None] for place in (0, 1))
+        stashed = replace(
+            terms, weights_layer=versions * terms.weights_layer, weights_edge=versions * terms.weights_edge
+        )
+        at_update = 0.0 if self.family.schedule.flushes else held - 1.0
+        recomputed = recompute_needed(stashed, layers, held / parts, limits, forced, parts, at_update)
         fits = recomputed <= layers
         recomputed = np.minimum(recomputed, layers)
         backward_s = backward_time(terms, layers, recomputed)
         forward = np.broadcast_to(to_ticks(forward_time(terms, layers) / parts), fits.shape)
         weight = np.broadcast_to(to_ticks(weight_time(terms, layers) / parts), fits.shape)
-        syncs = [to_ticks(sync) for sync in self._syncs(policy, first, last, layers, recomputed)]
+        predicted = np.array([one.predictions for one in found])[:, None, None] * predict_time(terms, layers)
+        predicted = predicted + np.array([one.gathers for one in found])[:, None, None] * regather_time(terms, layers)
+        syncs = [to_ticks(sync + predicted) for sync in self._syncs(policy, first, last, layers, recomputed)]
+        if self.family.schedule.updates_each:
+            backward_s, syncs = backward_s + sync_time(terms, layers, backward_s) + predicted, [np.zeros_like(syncs[0])]
         return Prices(
-            in_flights=in_flights,
+            holdings=found,
             forward=np.where(fits, forward, NEVER),
             backward=np.where(fits, to_ticks(backward_s / parts), NEVER),
             weight=np.where(fits, weight, NEVER),
@@ -178,12 +188,18 @@ class Table:
         return [sync_time(terms, size, backward_time(terms, size, replayed)) for terms in shares]
 
 
-def held_counts(family: Family, num_stages: int) -> list[int]:
-    """Return (position,) the passes in flight in a pipeline of `num_stages`."""
+def holdings(family: Family, num_stages: int) -> list[Holding]:
+    """Return (position,) what is held in a pipeline of `num_stages`."""
     schedule, batches = family.schedule, family.num_microbatches
-    if schedule.orders is not None:
-        return list(held_passes(schedule, num_stages, batches))
-    return [schedule.in_flight(stage, num_stages, batches) for stage in range(num_stages)]
+    if schedule.orders is None:
+        return [Holding(schedule.in_flight(stage, num_stages, batches)) for stage in range(num_stages)]
+    found = []
+    for rank, in_flight in enumerate(held_passes(schedule, num_stages, batches)):
+        shape = rank, num_stages, batches
+        predictions = schedule.predictions(*shape)
+        gathers = predictions > 0 and not schedule.shares_weights(*shape)
+        found.append(Holding(in_flight, schedule.weight_versions(*shape), predictions, gathers))
+    return found
 
 
 def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
@@ -193,12 +209,12 @@ def stack_terms(terms: Sequence[StageTerms]) -> StageTerms:
     return StageTerms(**cast("dict[str, Any]", arrays), parts_layer=(), parts_edge=())
 
 
-def in_flight_counts(family: Family, stage_counts: Sequence[int]) -> list[int]:
-    """Return in-flight counts, ascending, among them those of all positions of pipelines of `stage_counts` stages."""
+def possible_holdings(family: Family, stage_counts: Sequence[int]) -> tuple[Holding, ...]:
+    """Return holdings, ascending, among them those of all positions of pipelines of `stage_counts` stages."""
     if family.schedule.virtual_stages > 1 or family.schedule.orders is not None:
-        return sorted({held for stages in stage_counts for held in held_counts(family, stages)})
-    held = set(held_counts(family, max(stage_counts)))
-    return list(range(1, max(held) + 1)) if len(held) > 1 else list(held)
+        return tuple(sorted({held for stages in stage_counts for held in holdings(family, stages)}))
+    held = set(holdings(family, max(stage_counts)))
+    return tuple(map(Holding, range(1, max(held).in_flight + 1))) if len(held) > 1 else tuple(held)
 
 
 def recompute_needed(
@@ -208,18 +224,19 @@ def recompute_needed(
     limits: NDArray[np.float64],
     forced: str,
     chunks: int = 1,
+    at_update: Number = 0.0,
 ) -> NDArray[np.int64]:
     """Return (F, choice, n): the fewest recomputed layers with which the stage fits, more than n if none do.
 
-    Activations fall by (kept - kept_recomputed) F with each recomputed layer, and rise once by the live layer; no
-    recompute helps where the optimizer's peaks are too large. Fewer recomputed layers are always faster, so no other
-    count need be priced. All chunks recompute the same number of layers, which Megatron-LM's --recompute-num-layers
-    gives for each.
+    Activations fall by (kept - kept_recomputed) F with each recomputed layer, and rise once by the live layer. At the
+    optimizer's peaks those of `at_update` micro-batches are held; without any no recompute helps there. Fewer
+    recomputed layers are always faster, so no other count need be priced. All chunks recompute the same number of
+    layers, which Megatron-LM's --recompute-num-layers gives for each.
     """
     never = layers + chunks
 
     def fits(count: NDArray[np.int64]) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = peak_memory(terms, layers, count, in_flight) <= limits
+        found: NDArray[np.bool_] = peak_memory(terms, layers, count, in_flight, at_update) <= limits
         return found
 
     none = np.zeros_like(layers)
@@ -228,10 +245,14 @@ def recompute_needed(
     if forced == "full":
         return np.where(fits(layers), layers, never)
     excess = total(stage_memory(terms, layers, none, in_flight)) - limits
-    saving = np.maximum((terms.kept_layer - terms.kept_recomputed) * in_flight * terms.fragmentation, 1e-9)
-    count = chunks * np.ceil((excess + terms.live_layer * terms.fragmentation) / (chunks * saving))
-    count = np.where(excess <= 0, 0, np.clip(count, chunks, never)).astype(np.int64)
-    count = np.where(optimizer_peak(terms, layers) <= limits, count, never)
+    saving = (terms.kept_layer - terms.kept_recomputed) * terms.fragmentation
+    updating = optimizer_peak(terms, layers, at_update) - limits
+    needed = np.maximum(
+        (excess + terms.live_layer * terms.fragmentation) / np.maximum(saving * in_flight, 1e-9),
+        updating / np.maximum(saving * at_update, 1e-9),
+    )
+    enough = (excess <= 0) & (updating <= 0)
+    count = np.where(enough, 0, np.clip(chunks * np.ceil(needed / chunks), chunks, never)).astype(np.int64)
     # Rounding in the division may be one layer a chunk short; one more is then enough.
     short = (count > 0) & (count <= layers) & ~fits(count)
     return np.where(short, count + chunks, count)

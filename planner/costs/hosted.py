@@ -6,11 +6,9 @@ from dataclasses import replace
 from functools import cache
 
 from planner.costs.crossing import Beyond
-from planner.costs.exchange import replica_exchange
 from planner.costs.gathering import gathering_of
 from planner.costs.levels import memory_levels
 from planner.costs.peaks import largest, stage_peaks, total
-from planner.costs.prediction import prediction_time
 from planner.costs.priced import HostedCost, StageCost
 from planner.costs.sizes import gathered_bytes
 from planner.costs.stage import (
@@ -18,6 +16,8 @@ from planner.costs.stage import (
     StageTerms,
     backward_time,
     forward_time,
+    predict_time,
+    regather_time,
     stage_terms,
     sync_time,
     update_time,
@@ -95,19 +95,11 @@ def hosted_cost(
             for (_, number), (size, _) in layers.items()
         )
         whole = replace(whole, gathered=float(gathered_bytes(framework, job, max(chunks))), gathered_layer=0.0)
-    size = sum(number for number, _ in layers.values())
-    parameters = size * costs.body.parameters + costs.edge_parameters(first=ends[0], last=ends[1])
-    exchange = replica_exchange(
-        costs.group,
-        costs.strategy,
-        framework,
-        job,
-        num_replicas=num_replicas * listed.directions,
-        zero_stage=plan.zero_stage,
-        pipelined=plan.num_stages > 1,
-        beyond=everywhere,
-    )
-    prediction = prediction_time(listed, (index, plan.num_stages, plan.num_microbatches), exchange, parameters)
+    size, shape = sum(number for number, _ in layers.values()), (index, plan.num_stages, plan.num_microbatches)
+    predictions = listed.predictions(*shape)
+    prediction = predictions * predict_time(whole, size)
+    if predictions and not listed.shares_weights(*shape):
+        prediction += regather_time(whole, size)
     return _together(plan, listed, index, whole, layers, tuple(runs), float(prediction))
 
 

@@ -56,15 +56,20 @@ def stage_peaks(
     )
 
 
-def peak_memory(terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number) -> Bytes:
+def peak_memory(
+    terms: StageTerms, num_layers: Number, num_recomputed: Number, in_flight: Number, at_update: Number = 0.0
+) -> Bytes:
     """Return the largest peak [bytes] of a stage."""
-    peaks = stage_peaks(terms, num_layers, num_recomputed, in_flight)
+    peaks = stage_peaks(terms, num_layers, num_recomputed, in_flight, at_update)
     return reduce(larger, [total(parts) for _, parts in peaks])
 
 
-def optimizer_peak(terms: StageTerms, num_layers: Number) -> Bytes:
-    """Return the larger peak [bytes] of the optimizer, which recompute does not lower."""
-    return larger(*(total(optimizer_memory(terms, num_layers, creation=creation)) for creation in (True, False)))
+def optimizer_peak(terms: StageTerms, num_layers: Number, at_update: Number = 0.0) -> Bytes:
+    """Return the larger peak [bytes] of the optimizer without recompute, `at_update` micro-batches being in flight."""
+    held = 0.0, at_update
+    return larger(
+        *(total(optimizer_memory(terms, num_layers, creation=creation, held=held)) for creation in (True, False))
+    )
 
 
 def largest(peaks: Iterable[Parts]) -> Parts:

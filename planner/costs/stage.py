@@ -63,6 +63,12 @@ class StageTerms:
     update_edge: Seconds
     tied_sync: Seconds
     """Of adding the gradients of tied weights across the ends of the pipeline."""
+    predict_layer: Seconds
+    """Of making the weights that passes are predicted to need: a pass over memory."""
+    predict_edge: Seconds
+    regather_layer: Seconds
+    """Of gathering these once more."""
+    regather_edge: Seconds
     weights_layer: Bytes
     weights_edge: Bytes
     gradients_layer: Bytes
@@ -168,6 +174,10 @@ def stage_terms(
         update_layer=_update_time(costs, [body], body.parameters, exchange),
         update_edge=_update_time(costs, edges, edge_parameters, exchange),
         tied_sync=_tied_sync(costs, exchange, num_replicas, apart=apart) if first != last and not ends_meet else 0.0,
+        predict_layer=pass_time(per.predict * body.parameters, costs.group.device),
+        predict_edge=pass_time(per.predict * edge_parameters, costs.group.device) if edges else 0.0,
+        regather_layer=exchange.gather_time(body.parameters),
+        regather_edge=exchange.gather_time(edge_parameters) if edges else 0.0,
         weights_layer=per.weights * body.parameters,
         weights_edge=per.weights * edge_parameters,
         gradients_layer=per.gradients * body.parameters,
@@ -238,6 +248,20 @@ def sync_time(terms: StageTerms, num_layers: Number, backward: Seconds) -> Secon
     exchange = num_layers * terms.exchange_layer + terms.exchange_edge
     exposed = larger(exchange - terms.overlap * backward, (1 - terms.overlap) * exchange)
     return exposed + update_time(terms, num_layers) + terms.tied_sync
+
+
+def predict_time(terms: StageTerms, num_layers: Number) -> Seconds:
+    """Return the time [s] of predicting a stage's weights once.
+
+    W - s lr v reads all that the optimizer keeps of a weight and writes the weight (Chen et al. 2018 with momentum,
+    Guan et al. 2019 with the moments of Adam): a pass over memory, of the rank's shard where ZeRO shards the optimizer.
+    """
+    return num_layers * terms.predict_layer + terms.predict_edge
+
+
+def regather_time(terms: StageTerms, num_layers: Number) -> Seconds:
+    """Return the time [s] of gathering predicted weights, where forward and backward passes run on unlike ones."""
+    return num_layers * terms.regather_layer + terms.regather_edge
 
 
 def update_time(terms: StageTerms, num_layers: Number) -> Seconds:

@@ -145,14 +145,16 @@ def turn_stall(variables: Variables) -> None:
 def trip_pace(variables: Variables) -> None:
     """O v d tau >= v sum_s (f_s + i_s) + v sum_s (x_s + y_s) + (v - 1) (X + Y), with o micro-batches open at once.
 
-    A micro-batch is away for so long, through v chunks there and back. Each of d directions begins one in d v passes of
-    a stage, and at most o of its own are away. Only where a schedule is given by its passes, and a step has more.
+    A micro-batch is away for so long, through v chunks there and back; b_s stands for i_s where backward passes are
+    whole. Each of d directions begins one in d v passes of a stage, and at most o of its own are away. Only where a
+    schedule is given by its passes, and a step has more.
     """
     sub = variables.sub
     if sub.critical is None or not sub.critical.opened:
         return
     chunks, stages = sub.virtual_stages, range(sub.num_stages)
-    away = sum(variables.amount(position, "time") - variables.amount(position, "weight") for position in stages)
+    away = sum(variables.amount(position, "time") for position in stages)
+    away -= sum(variables.amount(position, "weight") for position in stages if sub.critical.split)
     away += sum(variables.hop(position, way) for position in stages[:-1] for way in (0, 1))
     around = sum(variables.hop(sub.num_stages - 1, way) for way in (0, 1)) if sub.turns else 0
     opened = sub.critical.opened * sub.family.schedule.parts

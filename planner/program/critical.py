@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates import NEVER, Family, Positions
-from planner.schedules import critical_paths, open_microbatches, remainders
+from planner.schedules import critical_paths, open_microbatches, remainders, splits_backward
 
 Floats = NDArray[np.float64]
 Ticks = NDArray[np.int64]
@@ -31,8 +31,10 @@ class Critical:
     remainders: Floats
     """(which, position, kind) F, I and W passes between the first, or last, virtual stage that a rank has done with and
     the end of the step, where each exchanges for itself; else nothing."""
+    split: bool
+    """Whether a micro-batch goes on before the gradients of weights are made."""
     opened: int
-    """Micro-batches of one direction open at once, where a step has more of them; else 0."""
+    """Micro-batches of one direction open at once, where more follow, of the step or of the next one; else 0."""
 
     def fills(self, positions: Positions) -> Ticks:
         """Return (k, position, choice, n - 1) [ns] what a stage adds to the paths, rounded up."""
@@ -81,5 +83,6 @@ def critical(family: Family, num_stages: int) -> Critical | None:
         joints=np.array([path.joints for path in paths]) / (2 * max(1, num_stages - 1)),
         wraps=np.array([path.wraps for path in paths]) / 2,
         remainders=_remainders(family, num_stages),
-        opened=opened if opened * schedule.directions < batches else 0,
+        split=splits_backward(schedule),
+        opened=opened if opened * schedule.directions < batches or not schedule.flushes else 0,
     )

@@ -49,7 +49,7 @@ def objectives(sub: Subproblem, choices: NDArray[np.int64], layers: NDArray[np.i
         tau = np.maximum.reduce([tau, *around, _uneven_paces(sub, choices, forward + backward)])
     if sub.critical is not None:
         weight = np.where(fits[:, None], positions.weight[where], 0)
-        tau = np.maximum(tau, _trip_paces(sub, fill - weight.sum(axis=1), around.sum(axis=0)))
+        tau = np.maximum(tau, _trip_paces(sub, fill - sub.critical.split * weight.sum(axis=1), around.sum(axis=0)))
         rest = np.maximum(tau, _paths(sub, choices, where, fits)) + sync.max(axis=1)
         return np.where(fits, (sub.num_passes - 1) * tau + rest, NEVER)
     rest = fill + (sync - behind).max(axis=1)

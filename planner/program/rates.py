@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates import NEVER, Family, Table, held_counts
+from planner.candidates import NEVER, Family, Holding, Table, holdings
 
 Floats = NDArray[np.float64]
 IMPOSSIBLE = -1e200
@@ -65,12 +65,12 @@ def step_bounds(num_passes: int, paces: Floats, rests: Floats) -> Floats:
     return np.where(possible, (num_passes - 1) * np.where(possible, paces, 0.0) + rests, np.inf)
 
 
-def positions_held(family: Family, stages: NDArray[np.int64], in_flights: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return (P, F): how many positions of a pipeline of P stages hold F passes."""
-    counts = np.zeros((len(stages), len(in_flights)), dtype=np.int64)
+def positions_held(family: Family, stages: NDArray[np.int64], possible: tuple[Holding, ...]) -> NDArray[np.int64]:
+    """Return (P, F): how many positions of a pipeline of P stages hold each of what is `possible`."""
+    counts = np.zeros((len(stages), len(possible)), dtype=np.int64)
+    places = {holding: place for place, holding in enumerate(possible)}
     for row, num_stages in enumerate(stages):
-        held = held_counts(family, int(num_stages))
-        np.add.at(counts[row], np.searchsorted(in_flights, held), 1)
+        np.add.at(counts[row], [places[holding] for holding in holdings(family, int(num_stages))], 1)
     return counts
 
 

@@ -224,7 +224,7 @@ class Refiner:
     def _positions_held(self, table: Table, stages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many positions hold how many micro-batches; families with the same M share the answer."""
         family = table.family
-        key = (family.schedule, family.num_microbatches, len(table.in_flights), tuple(stages.tolist()))
+        key = (family.schedule, family.num_microbatches, len(table.holdings), tuple(stages.tolist()))
         if key not in self._held:
-            self._held[key] = positions_held(family, stages, table.in_flights)
+            self._held[key] = positions_held(family, stages, table.holdings)
         return self._held[key]

@@ -14,13 +14,13 @@ SHAPE = (8, 64)
 
 def show_schedules(schedules: Sequence[Schedule], width: int = WIDTH) -> str:
     """Return what each schedule is, and what frameworks call it; of a single one also what it does."""
-    head = ["schedule", "chunks", "weights", "searched", "runs as"]
+    head = ["schedule", "chunks", "weights", "training", "runs as"]
     rows = [
         [
             listed.name,
             f"{listed.virtual_stages} or more" if listed.with_chunks else str(listed.virtual_stages),
             "by rank" if (copies := weight_copies(listed)) is None else f"{copies}x",
-            "yes" if listed.searched else "no",
+            "stale" if listed.changes_semantics else "same",
             ", ".join(f"{framework}: {name}" for framework, name in listed.runs_as) or "-",
         ]
         for listed in schedules
@@ -30,8 +30,9 @@ def show_schedules(schedules: Sequence[Schedule], width: int = WIDTH) -> str:
     else:
         lines = table(head, wrapped_rows(head, rows, width))
     note = (
-        "chunks: virtual stages of a rank; weights: copies that the ranks hold together; searched: planner plan may"
-        " choose it, planner predict --layout takes all of them"
+        "chunks: virtual stages of a rank; weights: copies that the ranks hold together; training: with stale weights,"
+        " or the same as one step over the whole batch. planner plan chooses among 1f1b, gpipe, interleaved and what "
+        "the framework runs, unless --schedule names one"
     )
     return "\n".join([*lines, "", *labelled("", note, width, indent=0)]) + "\n"
 
@@ -58,7 +59,6 @@ def schedule_record(listed: Schedule) -> dict[str, Any]:
         "weight_copies": weight_copies(listed),
         "staleness": everywhere(listed.staleness),
         "changes_semantics": listed.changes_semantics,
-        "searched": listed.searched,
         "joins_steps": listed.joins_steps,
         "runs_as": dict(listed.runs_as),
     }

@@ -27,7 +27,15 @@ from planner.schedules.gpipe import GPIPE
 from planner.schedules.interleaved import INTERLEAVED
 from planner.schedules.interleaved_zb import INTERLEAVED_ZB
 from planner.schedules.one_f_one_b import ONE_F_ONE_B
-from planner.schedules.outline import SEARCHED_STAGES, Path, critical_paths, held_passes, open_microbatches, remainders
+from planner.schedules.outline import (
+    SEARCHED_STAGES,
+    Path,
+    critical_paths,
+    held_passes,
+    open_microbatches,
+    remainders,
+    splits_backward,
+)
 from planner.schedules.pipedream import PIPEDREAM
 from planner.schedules.pipedream_2bw import PIPEDREAM_2BW
 from planner.schedules.spectrain import SPECTRAIN
@@ -110,5 +118,6 @@ __all__ = [
     "rows",
     "schedule",
     "schedule_of",
+    "splits_backward",
     "vee",
 ]

@@ -106,8 +106,6 @@ class Schedule:
     stage's part in each."""
     orders: Callable[[int, int], Orders] | None = None
     """(num_stages, num_microbatches) -> the passes of every rank; None where letters and chunks say all of it."""
-    searched: bool = True
-    """Whether the search may choose it."""
     exposes_transfers: bool = False
     """Whether a stage has nothing to do while it sends, so that a framework whose transfers block it makes it wait."""
     virtual_stages: int = 1

@@ -29,7 +29,6 @@ def found_schedule(orders: Orders, virtual_stages: int, placement: Callable[[int
         order=letters(given),
         orders=given,
         changes_semantics=False,
-        searched=False,
         virtual_stages=virtual_stages,
         placement=placement,
     )

@@ -83,7 +83,6 @@ def _grouped(chunks: int, group: int) -> Schedule:
         order=letters(orders),
         orders=orders,
         changes_semantics=False,
-        searched=False,
         virtual_stages=chunks,
         runs_as=(("megatron", "interleaved 1F1B"),),
         blocker=blocker,

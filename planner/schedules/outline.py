@@ -84,6 +84,12 @@ def open_microbatches(schedule: Schedule, num_stages: int, num_microbatches: int
 
 
 @cache
+def splits_backward(schedule: Schedule) -> bool:
+    """Tell whether the gradient of a stage's input is handed on before those of its weights are made."""
+    return BACKWARD not in schedule.order(0, 2, 4)
+
+
+@cache
 def remainders(schedule: Schedule, num_stages: int, num_microbatches: int) -> tuple[tuple[Counts, ...], ...]:
     """Return F, I and W passes between the last pass and the end of the step, of each virtual stage of every rank.
 

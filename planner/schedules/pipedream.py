@@ -26,7 +26,6 @@ PIPEDREAM = Schedule(
     order=letters(unbroken_orders),
     orders=unbroken_orders,
     changes_semantics=True,
-    searched=False,
     flushes=False,
     updates_each=True,
     weight_versions=_stashed,

@@ -16,7 +16,6 @@ PIPEDREAM_2BW = Schedule(
     order=letters(unbroken_orders),
     orders=unbroken_orders,
     changes_semantics=True,
-    searched=False,
     flushes=False,
     weight_versions=same(2),
     staleness=same(1),

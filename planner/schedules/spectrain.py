@@ -25,7 +25,6 @@ SPECTRAIN = Schedule(
     order=letters(unbroken_orders),
     orders=unbroken_orders,
     changes_semantics=True,
-    searched=False,
     flushes=False,
     updates_each=True,
     weight_versions=beside(_predicted),

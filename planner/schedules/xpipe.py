@@ -33,7 +33,6 @@ XPIPE = Schedule(
     order=letters(unbroken_orders),
     orders=unbroken_orders,
     changes_semantics=True,
-    searched=False,
     flushes=False,
     weight_versions=beside(_predicted),
     staleness=_staleness,

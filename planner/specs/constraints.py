@@ -16,7 +16,7 @@ _AXES = tuple(axis.name for axis in AXES)
 _COUNTS = ("pp", "vpp", "dp", "split", "micro_batch", "devices")
 _WORDS = {
     "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
-    "schedule": (*(schedule.name for schedule in SCHEDULES if schedule.searched), SEARCHED),
+    "schedule": (*(schedule.name for schedule in SCHEDULES), SEARCHED),
     "cp_comm_type": CP_COMM_TYPES,
     "replicas": REPLICAS,
 }
@@ -135,11 +135,6 @@ def _word(subject: str, operator: str, value: str) -> tuple[str, str, str]:
     from planner.specs.problems import nearest
 
     value = _MEANING.get((subject, value), value)
-    if subject == "schedule" and value in {schedule.name for schedule in SCHEDULES if not schedule.searched}:
-        raise ValueError(
-            f"{value} is not searched; `planner predict CLUSTER MODEL --layout schedule={value},pp=4,...` tells what a"
-            " layout with it would take"
-        )
     if operator not in {"=", "!="}:
         raise ValueError(f"{subject} has no order; write {subject} = {value} or {subject} != {value}")
     if _WORDS[subject] and value not in _WORDS[subject]:

@@ -195,7 +195,9 @@ def walked_objectives(plans: Plans) -> Floats:
     hops = (plans.ahead + plans.back).sum(axis=1) / max(1, 2 * (setting.stages - 1))
     rest = tau
     for ratio in range(len(RATIOS)):
-        counts = step_counts(setting.listed, setting.stages, setting.microbatches, ratio)
+        counts = dict.fromkeys(("forward", "input", "weight"), setting.passes) | {"joints": 0, "wraps": 0}
+        if setting.listed.flushes:
+            counts = step_counts(setting.listed, setting.stages, setting.microbatches, ratio)
         beside = sum((counts[kind] - setting.passes + 1) * times.mean(axis=1) for kind, times in kinds.items())
         beside = beside + counts["joints"] * hops + counts["wraps"] * plans.around.mean(axis=1)
         rest = np.maximum(rest, beside)
@@ -253,8 +255,9 @@ def _walked(plans: Plans, tau: Floats) -> Floats:
     for one in first:
         level += {"F": 1, "W": 0}.get(one.kind, -1)
         most = max(most, level)
-    if most * setting.listed.directions < setting.microbatches:
-        once = (plans.forward + plans.backward - plans.weight).sum(axis=1) + (plans.ahead + plans.back).sum(axis=1)
+    if most * setting.listed.directions < setting.microbatches or not setting.listed.flushes:
+        late = plans.weight if all(one.kind != "B" for one in first) else 0.0
+        once = (plans.forward + plans.backward - late).sum(axis=1) + (plans.ahead + plans.back).sum(axis=1)
         way = setting.chunks * once + (setting.chunks - 1) * plans.around.sum(axis=1) * setting.turns
         tau = np.maximum(tau, way / (most * setting.parts))
     return tau
@@ -396,7 +399,8 @@ class Exhaustive:
                         possible = (
                             not setting.listed.blocker(stages, count) and stages * chunks <= asked.model.num_layers
                         )
-                        possible = possible and (setting.parts == 1 or (stages > 1 and not left))
+                        possible = possible and (setting.parts == 1 or stages > 1)
+                        possible = possible and not (left and (setting.parts > 1 or setting.listed.updates_each))
                     else:
                         possible = chunks == 1 or (
                             stages > 1
@@ -411,7 +415,7 @@ class Exhaustive:
         """Yield schedules that are given by their passes, with chunks: those named, or else that the framework runs."""
         able = (self.asked.target or self.asked.framework).can.schedules
         for listed in SCHEDULES:
-            if listed.name in FORMULAS or listed.changes_semantics or (named or set(able)) & {listed.name} == set():
+            if listed.name in FORMULAS or (named or set(able)) & {listed.name} == set():
                 continue
             if self.asked.target is not None and listed.name not in able:
                 continue
@@ -623,8 +627,12 @@ class Exhaustive:
         key: tuple[object, ...] = (setting.zero, setting.replicas, setting.micro_batch, setting.recompute)
         key = (*key, held, chunks, first, last, setting.beyond, setting.listed.directions, setting.listed.eager_sync)
         key = (*key, _meet(setting), setting.stages > 1, gathering_of(setting.listed, setting.microbatches))
+        shape = (position, setting.stages, setting.microbatches)
+        listed = setting.listed
+        stale = (listed.weight_versions(*shape), listed.predictions(*shape), listed.shares_weights(*shape))
+        key = (*key, *stale, listed.updates_each, listed.flushes)
         if key not in self._stage:
-            options = [self._option_prices(setting, index, held, first, last) for index in range(len(self.options))]
+            options = [self._option_prices(setting, position, index, first, last) for index in range(len(self.options))]
             self._stage[key] = tuple(np.stack(part, axis=1) for part in zip(*options, strict=True))
         return self._stage[key]
 
@@ -636,10 +644,13 @@ class Exhaustive:
         samples, left = divmod(setting.micro_batch, option.split)
         return not left and (profile is None or (option.block, samples) in measured)
 
-    def _option_prices(self, setting: Setting, index: int, held: int, first: bool, last: bool) -> tuple[Floats, ...]:
+    def _option_prices(
+        self, setting: Setting, position: int, index: int, first: bool, last: bool
+    ) -> tuple[Floats, ...]:
         """Return the same of one option over (variant, n - 1), and the part for weights and all exchanges [s]."""
         asked, option, chunks = self.asked, self.options[index], setting.chunks
-        ways, parts_ = setting.listed.directions, setting.parts
+        ways, parts_, shape = setting.listed.directions, setting.parts, (position, setting.stages, setting.microbatches)
+        held = setting.held(position)
         longest, most = asked.model.num_layers // chunks, asked.model.num_layers
         if not self._priced(setting, index):
             never = np.full((2 * (most + 1) if self.thorough else 1, longest), np.inf)
@@ -649,7 +660,12 @@ class Exhaustive:
         parts = []
         for policy in ("none", "selective"):
             terms = self._terms(setting, index, policy, first, last)
-            memory = peak_memory(terms, ways * layers, ways * recomputed, held / parts_)
+            versions = setting.listed.weight_versions(*shape)
+            kept = replace(
+                terms, weights_layer=versions * terms.weights_layer, weights_edge=versions * terms.weights_edge
+            )
+            others = 0.0 if setting.listed.flushes else held - 1.0
+            memory = peak_memory(kept, ways * layers, ways * recomputed, held / parts_, others)
             admitted = {
                 "any": (recomputed <= layers) & (recomputed % chunks == 0),
                 policy: recomputed == 0 * layers,
@@ -665,6 +681,13 @@ class Exhaustive:
             size, replayed = ways * layers / len(roles), ways * recomputed / len(roles)
             owned = [self._terms(setting, index, policy, *role) for role in roles]
             exchanges = [sync_time(one, size, backward_time(one, size, replayed)) for one in owned]
+            predictions = setting.listed.predictions(*shape)
+            ahead = predictions * (layers * terms.predict_layer + terms.predict_edge)
+            if predictions and not setting.listed.shares_weights(*shape):
+                ahead = ahead + layers * terms.regather_layer + terms.regather_edge
+            exchanges = [one + ahead for one in exchanges]
+            if setting.listed.updates_each:
+                backward, exchanges = backward + exchanges[0], [np.zeros_like(exchanges[0])]
             forward, weight = forward_time(terms, ways * layers), weight_time(terms, ways * layers)
             found = (forward / parts_, backward / parts_, np.maximum.reduce(exchanges), weight / parts_)
             found = (*found, np.add.reduce(exchanges))
