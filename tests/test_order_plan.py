@@ -139,12 +139,17 @@ def test_frameworks_with_orders_of_their_own_are_refused() -> None:
         for_stages(job(target="megatron"))
 
 
-def test_stages_are_searched_with_every_schedule_and_replicas_that_are_alike() -> None:
+def test_stages_are_searched_with_comparable_schedules_and_replicas_that_are_alike() -> None:
     stages = for_stages(job())
     assert [f"{c.subject} {c.operator} {c.value}" for c in stages.constraints] == [
         "pp = 4",
         "pp >= 2",
         "replicas = equal",
+        "schedule = any",
+        "schedule != zb-h2",
+        "schedule != dualpipe",
+        "schedule != chimera",
+        "schedule != bitpipe",
     ]
 
 

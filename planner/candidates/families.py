@@ -11,7 +11,7 @@ from planner.candidates.replicas import Shares, find_shares, split_patterns
 from planner.costs.crossing import Beyond
 from planner.costs.layer import attention_kernel
 from planner.domain.framework import Framework
-from planner.domain.job import Job
+from planner.domain.job import ANY_SCHEDULE, Job
 from planner.parallelism import AXES, ZERO_STAGES, weight_copies
 from planner.schedules import SCHEDULES, Schedule
 
@@ -178,13 +178,14 @@ def _splits(restriction: Restriction, choices: tuple[Choice, ...]) -> set[int]:
 def _schedule_allowed(schedule: Schedule, job: Job, framework: Framework, target: Framework | None) -> bool:
     """Tell whether the job, and the target or else the framework, admit a schedule.
 
-    Schedules that change what is computed are taken only when they are asked for by name; those that are given by their
-    passes also where the framework runs them.
+    Schedules that change what is computed are taken only when they are asked for by name; others that are given by
+    their passes also where any is asked for, or the framework runs them.
     """
-    asked = any(c.subject == "schedule" and c.value == schedule.name for c in job.constraints)
-    if schedule.changes_semantics and not asked:
+    asked = [c.value for c in job.constraints if c.subject == "schedule"]
+    if schedule.changes_semantics and schedule.name not in asked:
         return False
-    if schedule.orders is not None and not asked and schedule.name not in (target or framework).can.schedules:
+    wanted = {schedule.name, ANY_SCHEDULE} & {*asked}
+    if schedule.orders is not None and not wanted and schedule.name not in (target or framework).can.schedules:
         return False
     if target is not None and schedule.name not in target.can.schedules:
         return False

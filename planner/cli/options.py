@@ -64,7 +64,7 @@ ScheduleName = Annotated[
     typer.Option(
         "--schedule",
         metavar="NAME",
-        help='Only this schedule, or search for an order of its own; as -c "schedule = NAME".',
+        help='Only this schedule; any of those that train alike; or search for one. As -c "schedule = NAME".',
     ),
 ]
 

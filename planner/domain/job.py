@@ -18,6 +18,8 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 
 REPLICAS = ("equal", "alike", "unequal")
 """What replicas may be asked to be: the same in all, copies of one pipeline, or pipelines of several kinds."""
+ANY_SCHEDULE = "any"
+"""Asks for every schedule that trains the same, whether the framework runs it or not."""
 EQUAL, ALIKE, UNEQUAL = ("equal", "alike"), ("alike",), ("unequal",)
 """Which of these words hold of a plan: copies of one pipeline may work on a micro-batch less, and split stages."""
 
@@ -37,6 +39,8 @@ class Constraint:
 
     def admits(self, value: int | str) -> bool:
         """Tell whether `value` of the subject satisfies the constraint."""
+        if self.subject == "schedule" and self.value == ANY_SCHEDULE:
+            return True
         wanted: int | str = int(self.value) if isinstance(value, int) else self.value
         return bool(COMPARE[self.operator](value, wanted))
 

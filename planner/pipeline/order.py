@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from planner.checks import Context, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
-from planner.domain.job import Constraint, Job
+from planner.domain.job import ANY_SCHEDULE, Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import SEARCHED, Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
@@ -18,8 +19,8 @@ from planner.errors import NoFeasiblePlan, NoPlanInTime, SpecError
 from planner.pipeline.confidence import with_confidence
 from planner.pipeline.finalists import Finalist, lost_because
 from planner.pipeline.merging import whole_where_as_good
-from planner.pipeline.placements import Trial, trials_of
-from planner.schedules import rows
+from planner.pipeline.placements import Trial, is_comparable, trials_of
+from planner.schedules import SCHEDULES, rows
 from planner.simulate import predict
 from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
@@ -46,7 +47,7 @@ def asks_for_order(job: Job) -> bool:
 
 
 def for_stages(job: Job) -> Job:
-    """Return the job of the search for stages: with the named schedules, several stages, and replicas that are alike.
+    """Return the job of the search for stages: several, with any comparable schedule, and replicas that are alike.
 
     Raises:
         NoFeasiblePlan: the job is for a framework that has its own orders only.
@@ -59,7 +60,13 @@ def for_stages(job: Job) -> Job:
             {},
         )
     kept = (c for c in job.constraints if c.subject != "schedule" or c.value != SEARCHED)
-    needed = (("pp", ">=", "2"), ("replicas", "=", "equal"))
+    others = (listed.name for listed in SCHEDULES if not (listed.changes_semantics or is_comparable(listed)))
+    needed = (
+        ("pp", ">=", "2"),
+        ("replicas", "=", "equal"),
+        ("schedule", "=", ANY_SCHEDULE),
+        *(("schedule", "!=", name) for name in others),
+    )
     added = (
         Constraint(subject=subject, operator=operator, value=value, text=f"{PLACE}, so {subject} {operator} {value}")
         for subject, operator, value in needed
@@ -77,7 +84,7 @@ def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter
     """
     begun = time.monotonic()
     framework = framework_on(cluster, job.framework)
-    trials = list(trials_of(base.plan, cluster, model, job, framework))
+    trials = [trial for plan in _bases(base) for trial in trials_of(plan, cluster, model, job, framework)]
     if not trials:
         raise NoFeasiblePlan(
             f"{PLACE} has one chunk a stage, two, or those of the best named schedule; none finds room", {}
@@ -107,6 +114,13 @@ def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter
         search=_report(base.search, certificate, stopped, len(found), time.monotonic() - begun),
         alternatives=tuple(others),
     )
+
+
+def _bases(base: Outcome) -> list[Plan]:
+    """Return the plans whose stages are tried: the best, and of those met the best with one chunk a stage."""
+    met = (base.plan, *(other.plan for other in base.alternatives))
+    whole = (plan for plan in met if plan.virtual_stages == 1)
+    return list(dict.fromkeys([base.plan, *islice(whole, 1)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import SEARCHED, Plan, Stage
 from planner.domain.prediction import FORWARD_BACKWARD
-from planner.schedules import SCHEDULES, Orders, loop, rows, vee
+from planner.schedules import SCHEDULES, Orders, Schedule, loop, rows, vee
 from planner.units import NANOSECOND
 
 if TYPE_CHECKING:
@@ -59,12 +59,16 @@ def trials_of(base: Plan, cluster: Cluster, model: Model, job: Job, framework: F
             yield Trial(plan=plan, costs=costs, shop=shop, known=known)
 
 
+def is_comparable(listed: Schedule) -> bool:
+    """Tell whether a found order is at least as good: a step ends before the next, and weights are held once."""
+    return listed.flushes and not listed.joins_steps and listed.directions == 1
+
+
 def _named(num_stages: int, number: int, chunks: int, placement: Placement) -> Iterator[Orders]:
     """Yield the orders of schedules that lay the stages out like this, and end a step before they begin the next."""
     for listed in SCHEDULES:
         own = listed.with_chunks(chunks) if listed.with_chunks and chunks > 1 else listed
-        flushes = own.flushes and not own.joins_steps and own.directions == 1
-        if own.virtual_stages != chunks or not flushes or own.blocker(num_stages, number):
+        if own.virtual_stages != chunks or not is_comparable(own) or own.blocker(num_stages, number):
             continue
         if all(own.rank(s, 0, num_stages) == placement(s, num_stages) for s in range(num_stages * chunks)):
             yield own.passes(num_stages, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from planner.domain.job import REPLICAS, Constraint
+from planner.domain.job import ANY_SCHEDULE, REPLICAS, Constraint
 from planner.domain.plan import CP_COMM_TYPES, SEARCHED
 from planner.errors import SpecError
 from planner.parallelism import AXES
@@ -16,7 +16,7 @@ _AXES = tuple(axis.name for axis in AXES)
 _COUNTS = ("pp", "vpp", "dp", "split", "micro_batch", "devices")
 _WORDS = {
     "recompute": tuple(policy.name for policy in RECOMPUTE_POLICIES),
-    "schedule": (*(schedule.name for schedule in SCHEDULES), SEARCHED),
+    "schedule": (*(schedule.name for schedule in SCHEDULES), ANY_SCHEDULE, SEARCHED),
     "cp_comm_type": CP_COMM_TYPES,
     "replicas": REPLICAS,
 }
