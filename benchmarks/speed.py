@@ -50,6 +50,16 @@ CASES = (
     Case("8 devices", "plan 1x8:h100-sxm-80gb model_specs/llama-3-8b.json --no-references", 3),
     Case("1,024 devices", "plan cluster_specs/dgx-h100-128.yaml model_specs/llama-3-70b.json --no-references", 6),
     Case(
+        "1,024, torchtitan",
+        "plan cluster_specs/dgx-h100-128.yaml model_specs/llama-3-70b.json --for torchtitan --no-references",
+        20,
+    ),
+    Case(
+        "128, any schedule",
+        "plan 16x8:a100-sxm-80gb model_specs/llama-3-70b.json --schedule any --no-references",
+        60,
+    ),
+    Case(
         "1,792 of 3 kinds",
         "plan cluster_specs/mixed-h100-a100-l40s.yaml model_specs/llama-3-405b.json --no-references",
         20,

@@ -73,6 +73,6 @@ def _filled(timed: list[tuple[int, Pass]]) -> tuple[Pass, ...]:
         made += [waiting.popleft() for _ in range(min(len(waiting), slot - before - 1))]
         made.append(one)
         if one.kind == INPUT:
-            waiting.append(one._replace(kind=WEIGHT))
+            waiting.append(Pass(WEIGHT, one.microbatch, one.stage))
         before = slot
     return (*made, *waiting)

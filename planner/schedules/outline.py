@@ -63,24 +63,30 @@ def critical_paths(schedule: Schedule, num_stages: int, num_microbatches: int) -
 @cache
 def held_passes(schedule: Schedule, num_stages: int, num_microbatches: int) -> tuple[int, ...]:
     """Return `Schedule.in_flight` of every rank, without walking through long steps."""
+    return _occupied(schedule, num_stages, num_microbatches)[:-1]
 
-    def counted(microbatches: int) -> tuple[int, ...]:
-        return tuple(schedule.in_flight(rank, num_stages, microbatches) for rank in range(num_stages))
 
-    return tuple(int(number) for number in _in_rounds(num_stages, num_microbatches, counted, HELD_ROUNDS))
+def open_microbatches(schedule: Schedule, num_stages: int, num_microbatches: int) -> int:
+    """Return how many micro-batches of one direction have begun and are not back at the first stage, at most."""
+    return _occupied(schedule, num_stages, num_microbatches)[-1]
 
 
 @cache
-def open_microbatches(schedule: Schedule, num_stages: int, num_microbatches: int) -> int:
-    """Return how many micro-batches of one direction have begun and are not back at the first stage, at most."""
+def _occupied(schedule: Schedule, num_stages: int, num_microbatches: int) -> tuple[int, ...]:
+    counts = _in_rounds(
+        num_stages, num_microbatches, lambda number: _counted(schedule, num_stages, number), HELD_ROUNDS
+    )
+    return tuple(map(int, counts))
 
-    def counted(microbatches: int) -> tuple[int, ...]:
-        first = schedule.rank(0, 0, num_stages)
-        kinds = [one.kind for one in schedule.passes(num_stages, microbatches)[first] if one[2:4] == (0, 0)]
-        back = "".join([kind for kind in kinds if kind != WEIGHT]).replace(INPUT, BACKWARD)
-        return (peak_in_flight(back),)
 
-    return int(_in_rounds(num_stages, num_microbatches, counted, HELD_ROUNDS)[0])
+@cache
+def _counted(schedule: Schedule, num_stages: int, num_microbatches: int) -> tuple[int, ...]:
+    """Return the most that each rank holds, and that is under way from the first stage and back, counted one by one."""
+    orders = schedule.passes(num_stages, num_microbatches)
+    held = ["".join([one.kind for one in order]) for order in orders]
+    first = [one.kind for one in orders[schedule.rank(0, 0, num_stages)] if one.stage == one.direction == 0]
+    away = "".join([kind for kind in first if kind != WEIGHT]).replace(INPUT, BACKWARD)
+    return tuple(map(peak_in_flight, (*held, away)))
 
 
 @cache
