@@ -10,8 +10,10 @@ from exhaustive import FORMULAS, Exhaustive, Floats, Plans
 from test_exhaustive import priced
 
 from builders import Planning, constraints, drawn
+from planner.candidates.families import find_schedules
 from planner.checks import Context, run_checks
 from planner.schedules import SCHEDULES
+from planner.specs.catalog import framework as catalogued
 
 NAMES = [listed.name for listed in SCHEDULES if listed.name not in FORMULAS]
 
@@ -70,3 +72,21 @@ def test_plans_of_exhaustive_search_cost_what_it_says(name: str) -> None:
 
 def _syncs(plans: Plans) -> Floats:
     return plans.syncs if plans.setting.listed.eager_sync else plans.sync
+
+
+@pytest.mark.parametrize("target", ["", "torchtitan", "megatron"])
+def test_what_is_tried_unasked(target: str) -> None:
+    """The first three and what the framework runs; with any what trains alike; with a name only that one."""
+    asked = replace(drawn(8000), target=catalogued(target) if target else None)
+    runs = (asked.target or asked.framework).can.schedules
+    alike = [listed.name for listed in SCHEDULES if not listed.changes_semantics]
+    unasked = [name for name in alike if name in runs or (not target and name in FORMULAS)]
+    for text, names in (
+        ("vpp <= 2", unasked),
+        ("schedule = any", [name for name in alike if not target or name in runs]),
+        ("schedule = zb-h1", [] if target else ["zb-h1"]),
+        ("schedule = xpipe", [] if target else ["xpipe"]),
+        ("schedule != 1f1b", [name for name in unasked if name != "1f1b"]),
+    ):
+        tried = find_schedules(replace(asked.job, constraints=constraints(text)), asked.framework, asked.target, 8)
+        assert list(dict.fromkeys(listed.name for listed in tried)) == names, text
