@@ -61,6 +61,8 @@ def drawn(seed: int) -> PlanFile:
     name = draw.choice(CHUNKED if chunks > 1 else ("1f1b", "gpipe"))
     if name == "dualpipev":
         passes = max(passes, 2 * pipeline)
+    if name == "breadth-first" and zero:
+        zero = 3  # which drops the weights of a chunk after its passes
     degrees = tuple((axis.name, {"tp": tensor, "cp": context}.get(axis.name, 1)) for axis in AXES)
     strategy = Strategy(
         degrees=tuple((name, degree) for name, degree in degrees if degree > 1),

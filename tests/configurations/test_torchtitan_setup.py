@@ -152,3 +152,15 @@ def test_torchtitan_cuts_as_it_does(arguments: tuple[int, int, int, int], sizes:
     parts: tuple[Any, ...] = generated(*arguments, "output").parts
     assert [sum(name.startswith("layers.") for name in part) for part in parts] == sizes
     assert (parts[0][0], parts[-1][-2:]) == ("tok_embeddings", ("norm", "output"))
+
+
+@pytest.mark.parametrize("policy", ["default", "never", "always"])
+def test_looped_schedules_drop_weights_themselves(policy: str) -> None:
+    """LoopedBFS gathers a chunk when its passes come up and frees it after them, whatever FSDP keeps."""
+    text = f"""[parallelism]
+data_parallel_shard_degree = 8
+pipeline_parallel_degree = 2
+pipeline_parallel_schedule = "LoopedBFS"
+fsdp_reshard_after_forward = "{policy}"
+"""
+    assert meaning(text).layout.zero == 3

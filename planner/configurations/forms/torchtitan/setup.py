@@ -140,10 +140,16 @@ def _chunks(configuration: Configuration, found: Degrees) -> tuple[tuple[int, ..
 
 
 def _zero(configuration: Configuration, found: Degrees) -> int:
-    """Return what is sharded: weights too where they are dropped after the forward pass, else gradients."""
+    """Return what is sharded: weights too where they are dropped after the forward pass, else gradients.
+
+    LoopedBFS drops those of a chunk after its passes (torch/distributed/pipelining/schedules.py, 2.13), and gathers
+    them once a chunk and way where FSDP does not drop them before.
+    """
     policy = configuration.get(RESHARD)
     if not found.sharded and (found.replicate > 1 or policy == "default"):
         return 0
+    if found.pipeline > 1 and SCHEDULES.get(schedule_of(configuration)) == "breadth-first":
+        return 3
     return 3 if policy == "always" or (policy == "default" and found.pipeline == 1) else 2
 
 

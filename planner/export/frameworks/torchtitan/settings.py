@@ -8,6 +8,7 @@ from typing import Any
 from planner.configurations.forms.torchtitan.catalog import Flavor, flavors
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress
+from planner.parallelism import ZERO_STAGES
 from planner.schedules import INPUT, SCHEDULES, loop, schedule_of
 from planner.specs.plan import PlanFile
 
@@ -61,7 +62,7 @@ def settings(file: PlanFile, head: str) -> dict[str, Any]:
         "training.mixed_precision_param": PRECISIONS[file.job.precision],
         "parallelism.data_parallel_replicate_degree": plan.num_replicas if replicated else 1,
         "parallelism.data_parallel_shard_degree": 1 if replicated else plan.num_replicas,
-        "parallelism.fsdp_reshard_after_forward": {3: "always", 2: "never"}.get(plan.zero_stage, "default"),
+        "parallelism.fsdp_reshard_after_forward": _reshard(plan),
         "parallelism.tensor_parallel_degree": strategy.degree("tp"),
         "parallelism.context_parallel_degree": strategy.degree("cp"),
         "parallelism.pipeline_parallel_degree": plan.num_stages,
@@ -70,6 +71,13 @@ def settings(file: PlanFile, head: str) -> dict[str, Any]:
         "activation_checkpoint.mode": _mode(plan),
         "compile.enable": not _splits(plan),
     }
+
+
+def _reshard(plan: Plan) -> str:
+    """Return when whole weights are dropped: with LoopedBFS the schedule does it, a chunk after its passes."""
+    if plan.num_stages > 1 and schedule_of(plan).gathers_once:
+        return "never"
+    return {3: "always", 2: "never"}.get(plan.zero_stage, "default")
 
 
 def _pipeline(plan: Plan, head: str) -> dict[str, Any]:
@@ -150,6 +158,9 @@ def reasons(file: PlanFile) -> Iterator[str]:
             f" {plan.num_microbatches} for {plan.num_stages}; plan with `schedule = interleaved`, fewer stages or a"
             " larger batch"
         )
+    shards = ZERO_STAGES[plan.zero_stage]
+    if plan.num_stages > 1 and schedule_of(plan).gathers_once and shards.gradients and not shards.weights:
+        yield f"{NAMES[plan.schedule]} drops the weights of a chunk after its passes; plan with `zero = 3`"
     heads = dict(file.model.spec).get("num_key_value_heads")
     if isinstance(heads, int) and heads % tensor:
         yield f"tensor degree {tensor} does not divide the {heads} heads of keys and values; plan with a tp that does"
