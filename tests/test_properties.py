@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import planner.pipeline.plan as planning_pipeline
-from builders import Planning, drawn
+from builders import Planning, constraints, drawn
 from planner.checks import Context, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster, DeviceGroup, Link, Network
@@ -27,6 +27,19 @@ seeds = st.integers(min_value=0, max_value=100_000)
 few = settings(max_examples=30, derandomize=True, deadline=None, database=None)
 ROUNDING = 200
 """[ns] that whole nanoseconds may add to an objective."""
+
+
+every = pytest.mark.parametrize("schedules", ["usual", "any"])
+"""The schedules that are searched unasked, or all that train alike."""
+
+
+def problem(seed: int, schedules: str, most_devices: int = 8) -> Planning:
+    """Return a random problem with unlike links."""
+    asked = drawn(seed, most_devices=most_devices, topology=True)
+    if schedules == "usual":
+        return asked
+    wanted = (*asked.job.constraints, *constraints("schedule = any"))
+    return replace(asked, job=replace(asked.job, constraints=wanted))
 
 
 def objective(asked: Planning) -> float:
@@ -83,11 +96,12 @@ def prompt(link: Link) -> Link:
     return replace(link, latency=link.latency / 2, levels=levels)
 
 
+@every
 @few
-@given(seeds)
-def test_any_plan_passes_the_checks(seed: int) -> None:
+@given(seed=seeds)
+def test_any_plan_passes_the_checks(schedules: str, seed: int) -> None:
     """The plan and its runners-up fit devices, nodes, memory and batch, and their figures are in order."""
-    asked = drawn(seed, topology=True)
+    asked = problem(seed, schedules)
     outcome = planned(asked)
     if outcome is None:
         return
@@ -101,44 +115,48 @@ def test_any_plan_passes_the_checks(seed: int) -> None:
     assert outcome.prediction.fits
 
 
+@every
 @few
-@given(seeds)
-def test_more_memory_never_costs_time(seed: int) -> None:
+@given(seed=seeds)
+def test_more_memory_never_costs_time(schedules: str, seed: int) -> None:
     """With half as much memory again on every device, the optimum is no later."""
-    asked = drawn(seed, topology=True)
+    asked = problem(seed, schedules)
     more = with_groups(asked, lambda g: replace(g, device=replace(g.device, memory=1.5 * g.device.memory)))
     assert objective(more) <= objective(asked) + ROUNDING
 
 
+@every
 @few
-@given(seeds)
-def test_more_bandwidth_never_costs_time(seed: int) -> None:
+@given(seed=seeds)
+def test_more_bandwidth_never_costs_time(schedules: str, seed: int) -> None:
     """With links three times as fast, the optimum is no later."""
-    asked = drawn(seed, topology=True)
+    asked = problem(seed, schedules)
     assert objective(replace(asked, cluster=sped(asked.cluster, 3.0))) <= objective(asked) + ROUNDING
 
 
+@every
 @few
-@given(seeds)
-def test_more_nodes_never_cost_time(seed: int) -> None:
+@given(seed=seeds)
+def test_more_nodes_never_cost_time(schedules: str, seed: int) -> None:
     """With another node in every group that has several, the optimum is no later; devices may idle."""
-    asked = drawn(seed, most_devices=6, topology=True)
+    asked = problem(seed, schedules, most_devices=6)
     more = with_groups(asked, lambda g: replace(g, num_nodes=g.num_nodes + 1) if g.num_nodes > 1 else g)
     assert objective(more) <= objective(asked) + ROUNDING
 
 
+@every
 @few
-@given(seeds)
-def test_another_group_never_costs_time(seed: int) -> None:
+@given(seed=seeds)
+def test_another_group_never_costs_time(schedules: str, seed: int) -> None:
     """With a group more, the optimum is no later."""
-    asked = drawn(seed, most_devices=6, topology=True)
+    asked = problem(seed, schedules, most_devices=6)
     first = asked.cluster.groups[0]
     more = replace(asked.cluster, groups=(*asked.cluster.groups, replace(first, name="more", num_nodes=1)))
     assert objective(replace(asked, cluster=more)) <= objective(asked) + ROUNDING
 
 
 @few
-@given(seeds)
+@given(seed=seeds)
 def test_order_and_names_of_groups_do_not_matter(seed: int) -> None:
     """Groups reversed and renamed give the same optimum."""
     asked = drawn(seed, topology=True)
@@ -164,7 +182,7 @@ def unlaunched(framework: Framework) -> Framework:
 
 
 @few
-@given(seeds)
+@given(seed=seeds)
 def test_twice_as_fast_is_half_as_long(seed: int) -> None:
     """Devices and links twice as fast with half the latency: half the step."""
     asked = drawn(seed, topology=True)
@@ -190,7 +208,7 @@ def test_twice_as_fast_is_half_as_long(seed: int) -> None:
 
 
 @few
-@given(seeds)
+@given(seed=seeds)
 def test_plan_files_round_trip(seed: int) -> None:
     """What is written of a plan, its cluster, model and job is read back unchanged."""
     asked = drawn(seed, topology=True)
@@ -208,7 +226,7 @@ def test_plan_files_round_trip(seed: int) -> None:
 
 
 @few
-@given(seeds)
+@given(seed=seeds)
 @example(0)
 def test_the_same_input_gives_the_same_plan(seed: int) -> None:
     """Twice the same problem, twice the same plan, certificate and runners-up."""

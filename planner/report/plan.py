@@ -251,12 +251,14 @@ def runner_up_rows(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
     shown = outcome.alternatives[:RUNNERS_UP]
     cut = list(dict.fromkeys(axis for one in shown for axis in axes(one.plan)))
     chunked = any(plan.virtual_stages > 1 for plan in (outcome.plan, *(one.plan for one in shown)))
-    head = ["pp", "vpp", "dp", *cut, "mbs", "ZeRO", "step", "slower", "lost because"]
-    return head, [_runner_up(one, outcome.prediction.step_time, cut, chunked=chunked) for one in shown]
+    head = ["pp", "vpp", "dp", *cut, "mbs", "ZeRO", "schedule", "step", "slower", "lost because"]
+    named = len({plan.schedule for plan in (outcome.plan, *(one.plan for one in shown)) if plan.num_stages > 1}) > 1
+    best = outcome.prediction.step_time
+    return head, [_runner_up(one, best, cut, chunked=chunked, named=named) for one in shown]
 
 
-def _runner_up(one: Alternative, best: float, cut: Sequence[str], *, chunked: bool) -> list[str]:
-    """Return the cells of a row; that of the chunks is empty where no plan has several."""
+def _runner_up(one: Alternative, best: float, cut: Sequence[str], *, chunked: bool, named: bool) -> list[str]:
+    """Return the cells of a row; those of chunks and schedule are empty where no plan has several, or all have one."""
     plan, kinds = one.plan, one.plan.pipelines
     return [
         _each(kind.num_stages for kind in kinds),
@@ -265,6 +267,7 @@ def _runner_up(one: Alternative, best: float, cut: Sequence[str], *, chunked: bo
         *(degrees(one.plan, axis) for axis in cut),
         _each(kind.micro_batch for kind in kinds),
         str(plan.zero_stage),
+        plan.schedule if named else "",
         seconds(one.prediction.step_time),
         f"{one.prediction.step_time / best - 1:+.1%}",
         one.lost_because,
