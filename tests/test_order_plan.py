@@ -22,7 +22,7 @@ from planner.pipeline.order import for_stages
 from planner.pipeline.written import parts
 from planner.program import order
 from planner.report.plan import proof
-from planner.schedules import INPUT, SCHEDULES, rows, schedule_of
+from planner.schedules import INPUT, SCHEDULES, csv_text, rows, schedule, schedule_of
 from planner.simulate import timeline
 from planner.specs.calibration import framework_on
 from planner.specs.constraints import parse_constraint
@@ -132,6 +132,22 @@ def test_torchtitan_gets_a_file_of_passes_and_others_refuse(tmp_path: Path) -> N
     assert ("c.compile.enable = True" in module.text) == (INPUT not in passes.text)
     with pytest.raises(CannotExpress, match="schedule search"):
         parts(other, read)
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"), [("zb-h1", "1F1B"), ("v-half", "ZBVZeroBubble"), ("v-min", "ZBVZeroBubble")]
+)
+def test_torchtitan_gets_the_passes_of_schedules_without_a_name(tmp_path: Path, name: str, layout: str) -> None:
+    """Beside the schedule that lays stages out alike."""
+    wanted = builders.job(8, f"schedule = {name}", "pp = 4", target="torchtitan", framework="torchtitan")
+    alike = builders.cluster(builders.group())
+    plan = make_plan(alike, MODEL, wanted, references=False).plan
+    titan = next(one for one in EXPORTERS if one.name == "torchtitan")
+    module, passes = parts(titan, replace(file(tmp_path), plan=plan, job=wanted, cluster=alike))
+    assert f'p.pipeline_parallel_schedule = "{layout}"' in module.text
+    assert 'p.pipeline_parallel_schedule_csv = "plan_passes.csv"' in module.text
+    assert passes.text == csv_text(schedule(name), 4, plan.num_microbatches)
+    assert "c.compile.enable = False" in module.text
 
 
 def test_frameworks_with_orders_of_their_own_are_refused() -> None:

@@ -179,13 +179,13 @@ def _schedule_allowed(schedule: Schedule, job: Job, framework: Framework, target
     """Tell whether the job, and the target or else the framework, admit a schedule.
 
     Schedules that change what is computed are taken only when they are asked for by name; others that are given by
-    their passes also where any is asked for, or the framework runs them.
+    their passes also where any is asked for, or the framework has a name for them.
     """
     asked = [c.value for c in job.constraints if c.subject == "schedule"]
     if schedule.changes_semantics and schedule.name not in asked:
         return False
     wanted = {schedule.name, ANY_SCHEDULE} & {*asked}
-    if schedule.orders is not None and not wanted and schedule.name not in (target or framework).can.schedules:
+    if schedule.orders is not None and not wanted and (target or framework).name not in dict(schedule.runs_as):
         return False
     if target is not None and schedule.name not in target.can.schedules:
         return False

@@ -174,6 +174,20 @@ def test_orders_that_are_found_train_like_one_process(
         assert answer.facts["ended"] == [0] * ranks
 
 
+@pytest.mark.parametrize("name", ["zb-h1", "v-half", "v-min"])
+def test_schedules_that_it_does_not_have_train_like_one_process(
+    validator: Callable[[str], Validator], name: str
+) -> None:
+    """From the file of passes that a plan with them is exported with."""
+    listed = schedule(name)
+    for ranks, number in ((2, 4), (3, 5)):
+        ranks_of = [listed.rank(stage, 0, ranks) for stage in range(ranks * listed.virtual_stages)]
+        text = csv_text(listed, ranks, number)
+        answer = validator("torchtitan_03").ask(train=True, csv=text, rank_of_stage=ranks_of, microbatches=number)
+        assert answer.accepted, answer.message
+        assert answer.facts["ended"] == [0] * ranks
+
+
 def test_missing_passes_are_refused(torch: Ask) -> None:
     text = csv_text(schedule("zbv"), 4, 8)
     answer = torch("ZBVZeroBubble", (4, 8), 2, csv=text.replace("0W0,", ""))

@@ -413,11 +413,11 @@ class Exhaustive:
 
     def _walked_schedules(self, named: set[str]) -> Iterator[tuple[str, int]]:
         """Yield schedules that are given by their passes, with chunks: those named, or else that the framework runs."""
-        able = (self.asked.target or self.asked.framework).can.schedules
+        profile = self.asked.target or self.asked.framework
         for listed in SCHEDULES:
-            if listed.name in FORMULAS or (named or set(able)) & {listed.name} == set():
+            if listed.name in FORMULAS or not (listed.name in named if named else profile.name in dict(listed.runs_as)):
                 continue
-            if self.asked.target is not None and listed.name not in able:
+            if self.asked.target is not None and listed.name not in profile.can.schedules:
                 continue
             if listed.with_chunks:
                 yield from ((listed.name, chunks) for chunks in self._chunk_counts() if self._allowed("vpp", chunks))

@@ -9,7 +9,7 @@ from planner.configurations.forms.torchtitan.catalog import Flavor, flavors
 from planner.domain.plan import Plan
 from planner.errors import CannotExpress
 from planner.parallelism import ZERO_STAGES
-from planner.schedules import INPUT, SCHEDULES, loop, schedule_of
+from planner.schedules import INPUT, SCHEDULES, csv_text, loop, schedule_of
 from planner.specs.plan import PlanFile
 
 NAMES = {listed.name: dict(listed.runs_as).get("torchtitan", "") for listed in SCHEDULES}
@@ -83,15 +83,20 @@ def _reshard(plan: Plan) -> str:
 def _pipeline(plan: Plan, head: str) -> dict[str, Any]:
     return {
         "parallelism.pipeline_parallel_schedule": _name(plan),
-        **({"parallelism.pipeline_parallel_schedule_csv": PASSES_FILE} if plan.order else {}),
+        **({"parallelism.pipeline_parallel_schedule_csv": PASSES_FILE} if _is_written_out(plan) else {}),
         "parallelism.pipeline_parallel_microbatch_size": plan.micro_batch,
         "parallelism.module_fqns_per_model_part": modules(plan, head),
     }
 
 
+def _is_written_out(plan: Plan) -> bool:
+    """Tell whether PyTorch has no name for the order of the passes, and reads it from a file."""
+    return plan.num_stages > 1 and not NAMES.get(plan.schedule)
+
+
 def _name(plan: Plan) -> str:
-    """Return PyTorch's schedule; of an order of its own, one that lays its stages out as the plan does."""
-    if not plan.order:
+    """Return PyTorch's schedule; of passes that are written out, one that lays its stages out as the plan does."""
+    if not _is_written_out(plan):
         return NAMES[plan.schedule]
     if plan.virtual_stages == 1:
         return NAMES["1f1b"]
@@ -99,8 +104,8 @@ def _name(plan: Plan) -> str:
 
 
 def passes_text(plan: Plan) -> str:
-    """Return the passes of every rank, as PyTorch reads them; empty if the plan has no order of its own."""
-    return "".join(f"{row}\n" for row in plan.order)
+    """Return the passes of every rank, as PyTorch reads them; empty if it has a name for them."""
+    return csv_text(schedule_of(plan), plan.num_stages, plan.num_microbatches) if _is_written_out(plan) else ""
 
 
 def modules(plan: Plan, head: str) -> list[list[str]]:
