@@ -62,8 +62,9 @@ def sources(request: Request) -> tuple[str, ...]:
     from planner.specs.named import cluster_files, model_file
 
     cluster = () if request.cluster is None else cluster_files(request.cluster)
-    model = None if request.model is None else model_file(request.model)
-    return (*(name for name in (request.like, model, request.job) if name is not None), *cluster)
+    # a model that is a folder now may be a file when it is looked at again
+    model = () if request.model is None else dict.fromkeys((model_file(request.model), request.model))
+    return (*(name for name in (request.like, *model, request.job) if name is not None), *cluster)
 
 
 def _round(request: Request, files: Files, before: Side | None, changed: Sequence[str]) -> Side | None:

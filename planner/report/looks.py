@@ -16,3 +16,9 @@ BY_TURNS, BY_TURNS_STYLE = "*", "white on blue"
 """What stands for passes of several kinds, too short to be told apart, and its colours."""
 OTHER_STYLES = {IDLE: "bright_black", SENDS: "magenta", "=": "magenta", "#": "green", "+": "bright_black"}
 """What stands for no pass -> its colours."""
+COMMANDS = {
+    code: "?"
+    for codes in (range(9), range(11, 32), range(127, 160), range(0x202A, 0x202F), range(0x2066, 0x206A))
+    for code in codes
+}
+"""Characters that a terminal, or a page, would obey: commands, and changes of the direction of writing."""

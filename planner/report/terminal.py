@@ -10,16 +10,10 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from planner.report.layout import EMPTY, FULL, WIDTH
-from planner.report.looks import BY_TURNS, BY_TURNS_STYLE, OTHER_STYLES, STYLES
+from planner.report.looks import BY_TURNS, BY_TURNS_STYLE, COMMANDS, OTHER_STYLES, STYLES
 
 _PLAIN = str.maketrans({FULL: "#", EMPTY: "."})
 """For terminals that cannot show blocks."""
-_COMMANDS = {
-    code: "?"
-    for codes in (range(9), range(11, 32), range(127, 160), range(0x202A, 0x202F), range(0x2066, 0x206A))
-    for code in codes
-}
-"""Characters that a terminal would obey: commands, and changes of the direction of writing. Inputs are quoted."""
 _STYLES = (
     (
         r"(?m)^(cluster|model|job|plan|layout|step|proof|context|idle|cost|training|runs on|fits|search:|next:)(?= )",
@@ -67,7 +61,7 @@ def coloured(stream: TextIO) -> bool:
 
 def readable(text: str, encoding: str) -> str:
     """Return `text` in characters that `encoding` has and a terminal shows."""
-    text = text.translate(_COMMANDS)
+    text = text.translate(COMMANDS)
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):

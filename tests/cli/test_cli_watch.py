@@ -227,7 +227,7 @@ def test_files_of_all_kinds_are_watched(run: Planner, pipeline: Pipeline, monkey
     assert run("plan", "1x8:h100-sxm-80gb", MODEL, "-o", "plan.yaml").exit_code == 0
     assert run("plan", "--like", "plan.yaml", "--cluster", "1x4:h100-sxm-80gb", "--watch").exit_code == 130
     run("plan", "cluster_specs/profiled-a100-v100.yaml", MODEL, "--watch")
-    assert watched[:2] == [("llama/config.json", "job.yaml"), ("plan.yaml",)]
+    assert watched[:2] == [("llama/config.json", "llama", "job.yaml"), ("plan.yaml",)]
     profiles = {name for name in watched[2] if name.endswith(".csv")}
     assert watched[2][:2] == (MODEL, "cluster_specs/profiled-a100-v100.yaml")
     assert profiles

@@ -160,6 +160,7 @@ def test_text_is_escaped_and_markup_is_not() -> None:
         '<p title="&quot;x&quot;" open>a &lt; b<b>c</b></p>'
     )
     assert join("<", Markup("<")) == "&lt;<"
+    assert tag("p", "a\u202eb\x1b", title="\u2066x") == '<p title="?x">a?b?</p>'
     assert figure(1.5, "1.5 s") == '<data value="1.5">1.5 s</data>'
     assert "<td>&lt;i&gt;</td>" in table(["a"], [["<i>"]])
 

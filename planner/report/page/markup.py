@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
+from planner.report.looks import COMMANDS
+
 
 class Markup(str):
     """Text that is markup already."""
@@ -33,7 +35,7 @@ def void(name: str, /, **attributes: str | float | bool | None) -> Markup:
 
 def join(*children: str) -> Markup:
     """Return children after one another; text is escaped."""
-    return Markup("".join(child if isinstance(child, Markup) else escape(child) for child in children))
+    return Markup("".join(child if isinstance(child, Markup) else _escaped(child) for child in children))
 
 
 def figure(value: float, text: str) -> Markup:
@@ -60,8 +62,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g}%"
 
 
+def _escaped(text: str) -> str:
+    """Return text that is no markup, and changes the direction of no text behind it."""
+    return escape(text.translate(COMMANDS))
+
+
 def _attribute(key: str, value: str | float | bool | None) -> str:
     if value is None or value is False:
         return ""
     name = key.removesuffix("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
+    return f" {name}" if value is True else f' {name}="{_escaped(str(value))}"'
