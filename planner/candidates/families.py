@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from planner.candidates.choices import Choice, allows, divisors
+from planner.candidates.choices import Choice, allows
 from planner.candidates.replicas import Shares, find_shares, split_patterns
+from planner.candidates.schedules import find_schedules, useful_schedules
 from planner.costs.crossing import Beyond
 from planner.costs.layer import attention_kernel
 from planner.domain.framework import Framework
-from planner.domain.job import ANY_SCHEDULE, Job
+from planner.domain.job import Job
 from planner.parallelism import AXES, ZERO_STAGES, weight_copies
-from planner.schedules import SCHEDULES, Schedule
+from planner.schedules import Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +61,6 @@ class Family:
         return num_layers // self.schedule.virtual_stages
 
 
-CHUNKS_MAX = 8
-"""Chunks of a stage up to which pipelines are searched, where no constraint names a number."""
-EQUAL_STAGES = 8
-"""Stages that such pipelines often have, 8, 16, ...: what more chunks than the fewest must leave possible with equal
-layers."""
-
-
 def find_families(
     choices: tuple[Choice, ...],
     job: Job,
@@ -85,22 +79,28 @@ def find_families(
         (shares, tuple(split_patterns(choices, shares.micro_batch)))
         for shares in find_shares(choices, job, target, num_devices)
     ]
+    useful = {
+        (pipelined, number): useful_schedules(schedules, number, pipelined=pipelined)
+        for pipelined, number in product((False, True), {shares.num_microbatches for shares, _ in shared_out})
+    }
     for restriction, schedule in product(find_restrictions(choices, job, framework, target), schedules):
         for shares, patterns in shared_out:
             for pattern, zero, pipelined in product(patterns, ZERO_STAGES, (False, True)):
                 possible = _possible(restriction, choices, pattern, shares)
                 if not _mixes(possible, choices, pattern, pipelined=pipelined):
                     continue
-                shared = shares.num_replicas > 1 or _share_weights(possible, choices)
+                copies = shares.num_replicas * schedule.directions
+                shared = copies > 1 or _share_weights(possible, choices)
                 if not zero_allowed(zero.stage, job, framework, target, shared=shared, pipelined=pipelined):
                     continue
                 if not _context_allowed(zero.stage, possible, choices, target, pipelined=pipelined):
                     continue
                 if shared and not _tensor_allowed(zero.stage, possible, choices, target):
                     continue
-                alone = not pipelined or shares.num_microbatches == 1
                 uneven = bool(shares.short_replicas) or len(_splits(possible, choices)) > 1
-                if _needless(schedule, schedules[0], alone=alone, pipelined=pipelined, uneven=uneven):
+                if uneven and (schedule.parts > 1 or schedule.updates_each):
+                    continue  # unlike shares of the batch are tried with one chunk a stage that meets once a step
+                if schedule not in useful[pipelined, shares.num_microbatches]:
                     continue
                 yield Family(
                     schedule=schedule,
@@ -112,44 +112,6 @@ def find_families(
                     restriction=possible,
                     pipelined=pipelined,
                 )
-
-
-def _needless(schedule: Schedule, first: Schedule, *, alone: bool, pipelined: bool, uneven: bool) -> bool:
-    """Tell whether the first schedule says it all: of one stage or one micro-batch every schedule is the same.
-
-    Unlike shares of the batch are tried with one chunk a stage, and where replicas meet once a step.
-    """
-    if uneven and (schedule.parts > 1 or schedule.updates_each):
-        return True
-    return (alone and schedule != first) or (not pipelined and (schedule.parts > 1 or bool(schedule.blocker(1, 1))))
-
-
-def find_schedules(job: Job, framework: Framework, target: Framework | None, num_layers: int) -> Iterator[Schedule]:
-    """Yield the schedules that may be used, each with every number of chunks that may be tried."""
-    for listed in SCHEDULES:
-        if not _schedule_allowed(listed, job, framework, target):
-            continue
-        if listed.with_chunks is None:
-            whole = num_layers % listed.virtual_stages == 0
-            yield from [listed] if whole and allows(job.constraints, "vpp", listed.virtual_stages) else []
-            continue
-        possible = [chunks for chunks in divisors(num_layers)[1:] if 2 * chunks <= num_layers]
-        for chunks in possible if _names_chunks(job) else _worthwhile(possible, num_layers):
-            if allows(job.constraints, "vpp", chunks):
-                yield listed.with_chunks(chunks)
-
-
-def _names_chunks(job: Job) -> bool:
-    return any(c.subject == "vpp" and c.operator in {"=", ">="} and c.value != "1" for c in job.constraints)
-
-
-def _worthwhile(chunks: list[int], num_layers: int) -> list[int]:
-    """Return the numbers of chunks that are worth a family each: the fewest, and the most that let 8 be equal.
-
-    More chunks fill and drain faster and hold less; fewer leave more ways to give stages unlike numbers of layers.
-    """
-    equal = [number for number in chunks if number <= CHUNKS_MAX and num_layers // number % EQUAL_STAGES == 0]
-    return sorted({*chunks[:1], *equal[-1:]})
 
 
 def _possible(
@@ -173,23 +135,6 @@ def _mixes(restriction: Restriction, choices: tuple[Choice, ...], pattern: tuple
 
 def _splits(restriction: Restriction, choices: tuple[Choice, ...]) -> set[int]:
     return {choices[index].split for index in restriction.choices}
-
-
-def _schedule_allowed(schedule: Schedule, job: Job, framework: Framework, target: Framework | None) -> bool:
-    """Tell whether the job, and the target or else the framework, admit a schedule.
-
-    Schedules that change what is computed are taken only when they are asked for by name; others that are given by
-    their passes also where any is asked for, or the framework has a name for them.
-    """
-    asked = [c.value for c in job.constraints if c.subject == "schedule"]
-    if schedule.changes_semantics and schedule.name not in asked:
-        return False
-    wanted = {schedule.name, ANY_SCHEDULE} & {*asked}
-    if schedule.orders is not None and not wanted and (target or framework).name not in dict(schedule.runs_as):
-        return False
-    if target is not None and schedule.name not in target.can.schedules:
-        return False
-    return allows(job.constraints, "schedule", schedule.name)
 
 
 def zero_allowed(

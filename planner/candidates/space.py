@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.choices import SPLITS, Choice, allows, find_choices
-from planner.candidates.families import Family, find_families, find_schedules
+from planner.candidates.families import Family, find_families
 from planner.candidates.prices import NEVER, Ticks
 from planner.candidates.replicas import may_be, may_split
+from planner.candidates.schedules import find_schedules
 from planner.candidates.table import Table, stack_terms, to_ticks
 from planner.costs.gathering import gathering_of
 from planner.costs.hop import StageEnd, hop_time

@@ -286,10 +286,9 @@ def _uneven_chunks(plans: Plans, tau: Floats) -> Floats:
 class Exhaustive:
     """All plans of a problem.
 
-    Without `thorough`, plans are left out that cannot be better than one that stays: ZeRO stages of a single replica
-    without context ranks are the same, so are schedules of a single stage or micro-batch (gpipe may hold more), and of
-    the recompute of a stage the one with the shortest backward pass is best: it shortens the fill by as much as it may
-    lengthen the end.
+    Without `thorough`, plans are left out that cannot be better than one that stays: ZeRO stages are the same where
+    there is one copy of every weight, and of the recompute of a stage the one with the shortest backward pass is best:
+    it shortens the fill by as much as it may lengthen the end.
     """
 
     def __init__(self, asked: Planning, *, thorough: bool = False) -> None:
@@ -373,12 +372,7 @@ class Exhaustive:
             return
         asked, can = self.asked, self.asked.target.can if self.asked.target else None
         most = min(asked.model.num_layers, asked.cluster.num_devices)
-        asked_schedule = [c.value for c in asked.job.constraints if c.subject == "schedule"]
-        schedules = [(name, 1) for name in ("1f1b", "gpipe") if self._allowed("vpp", 1)]
-        schedules += [("interleaved", v) for v in self._chunk_counts() if self._allowed("vpp", v)]
-        schedules = [listed for listed in schedules if set(asked_schedule) <= {listed[0]}]
-        schedules = [listed for listed in schedules if can is None or listed[0] in can.schedules]
-        schedules += self._walked_schedules(set(asked_schedule))
+        schedules = list(self._schedules())
         recomputes = self._recomputes()
         for replicas, samples, count, left in self._shares():
             for stages in (p for p in range(1, most + 1) if self._allowed("pp", p)):
@@ -387,14 +381,12 @@ class Exhaustive:
                 if can is not None or not any(c.subject == "zero" for c in asked.job.constraints):
                     able = profile.zero_stages if stages == 1 else profile.zero_stages_pipeline
                     zeros = [zero for zero in zeros if zero in able]
-                alike = schedules
-                if not self.thorough:
-                    cut = (option for option in self.options if not samples % option.split)
-                    alone = replicas == 1 and all(option.context * option.split == 1 for option in cut)
-                    zeros = zeros[:1] if alone else zeros
-                    alike = schedules[:1] if stages == 1 or count == 1 else schedules
-                for (name, chunks), zero, recompute in product(alike, zeros, recomputes):
+                cut = (option for option in self.options if not samples % option.split)
+                alone = replicas == 1 and all(option.context * option.split == 1 for option in cut)
+                for (name, chunks), zero, recompute in product(schedules, zeros, recomputes):
                     setting = Setting(name, zero, replicas, samples, count, stages, recompute, chunks)
+                    if alone and setting.listed.directions == 1 and zero != zeros[0] and not self.thorough:
+                        continue
                     if setting.walked:
                         possible = (
                             not setting.listed.blocker(stages, count) and stages * chunks <= asked.model.num_layers
@@ -411,20 +403,24 @@ class Exhaustive:
                     if possible:
                         yield setting
 
-    def _walked_schedules(self, named: set[str]) -> Iterator[tuple[str, int]]:
-        """Yield schedules that are given by their passes, with chunks: those named, or else that the framework runs."""
+    def _schedules(self) -> Iterator[tuple[str, int]]:
+        """Yield schedules with chunks: of those given by their passes the framework's own, or those asked for."""
         profile = self.asked.target or self.asked.framework
+        asked = [c for c in self.asked.job.constraints if c.subject == "schedule"]
+        named = {c.value for c in asked if c.operator == "="}
+        unwanted = {c.value for c in asked if c.operator == "!="}
         for listed in SCHEDULES:
-            if listed.name in FORMULAS or not (listed.name in named if named else profile.name in dict(listed.runs_as)):
+            wanted = named <= ({listed.name} if listed.changes_semantics else {listed.name, "any"})
+            known = listed.name in FORMULAS or profile.name in dict(listed.runs_as)
+            if listed.name in unwanted or not wanted or not (named or (known and not listed.changes_semantics)):
                 continue
             if self.asked.target is not None and listed.name not in profile.can.schedules:
                 continue
-            if listed.with_chunks:
-                yield from ((listed.name, chunks) for chunks in self._chunk_counts() if self._allowed("vpp", chunks))
-            elif self.asked.model.num_layers % listed.virtual_stages == 0 and self._allowed(
-                "vpp", listed.virtual_stages
-            ):
-                yield listed.name, listed.virtual_stages
+            counts = self._chunk_counts() if listed.with_chunks else [listed.virtual_stages]
+            yield from ((listed.name, v) for v in counts if self._allowed("vpp", v) and self._whole(v))
+
+    def _whole(self, chunks: int) -> bool:
+        return self.asked.model.num_layers % chunks == 0
 
     def _shares(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield replicas, samples of a micro-batch, micro-batches of a replica, and micro-batches left over.
@@ -470,7 +466,8 @@ class Exhaustive:
         sequences = np.array(self.sequences(setting.replicas, setting.stages), dtype=np.int64).reshape(
             -1, setting.stages
         )
-        sequences = sequences[[self._sharded(setting.zero, setting.replicas, row) for row in sequences.tolist()]]
+        copies = setting.replicas * setting.listed.directions
+        sequences = sequences[[self._sharded(setting.zero, copies, row) for row in sequences.tolist()]]
         sequences = sequences[[self._split_by_speed(setting, row) for row in sequences.tolist()]]
         splits = self._splits(setting.stages, setting.chunks)
         if setting.listed.directions > 1:
@@ -610,13 +607,13 @@ class Exhaustive:
         whole = [option.group.device.memory_bandwidth in slowest for option in used if option.split == 1]
         return len(set(parted)) == len(set(whole)) == 1 and parted[0] != whole[0]
 
-    def _sharded(self, zero: int, replicas: int, chosen: list[int]) -> bool:
+    def _sharded(self, zero: int, copies: int, chosen: list[int]) -> bool:
         """Tell whether the target has the ZeRO stage where context ranks share weights, or tensor ranks cut them."""
         if self.asked.target is None:
             return True
         can, used = self.asked.target.can, [self.options[index] for index in chosen]
         context = any(option.context > 1 for option in used)
-        shared = replicas > 1 or context or any(option.split > 1 for option in used)
+        shared = copies > 1 or context or any(option.split > 1 for option in used)
         tensor = shared and any(option.tensor > 1 for option in used)
         return (not context or zero in can.cp_zero_stages) and (not tensor or zero in can.tp_zero_stages)
 
