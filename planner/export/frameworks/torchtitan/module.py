@@ -18,7 +18,7 @@ from planner.export.frameworks.torchtitan.settings import (
 from planner.specs.plan import PlanFile
 
 TARGET = "torchtitan"
-HEAD = '"""torchtitan 0.3: torchrun ... -m torchtitan.train --module plan_titan --config plan."""\n'
+HEAD = '"""torchtitan 0.3, as plan_titan.py: torchrun ... -m torchtitan.train --module plan_titan --config plan."""\n'
 LAYER = "layers."
 CHECKPOINTS = {"full": "FullAC", "selective": "SelectiveAC"}
 

@@ -19,7 +19,7 @@ from planner.specs.plan import PlanFile
 
 TARGET = "torchtitan-0.2"
 TABLES = ("training", "parallelism", "activation_checkpoint", "compile")
-HEAD = "# torchtitan 0.2: torchrun ... -m torchtitan.train --job.config_file plan_titan.toml\n"
+HEAD = "# torchtitan 0.2, as plan_titan.toml: torchrun ... -m torchtitan.train --job.config_file plan_titan.toml\n"
 
 
 def toml_text(file: PlanFile) -> str:
