@@ -45,7 +45,6 @@ def choices(plan: Plan, cluster: Cluster, model: Model, job: Job) -> list[tuple[
         ("precision", job.precision),
         ("optimizer", job.optimizer.name if job.optimizer else USUAL),
         ("framework", job.framework),
-        ("for", job.target or "any framework"),
         ("head-room", f"{100 * job.headroom:g}%"),
         ("model", model.name),
     ]

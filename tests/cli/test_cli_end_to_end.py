@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,11 +23,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def document(folder: Path, command: str) -> dict[str, dict[str, float]]:
+def document(folder: Path, command: str) -> Any:
     done = transcripts.run(f"{PLANNER} {command} --format json", folder)
     assert done.code == 0, done.stderr
-    value: dict[str, dict[str, float]] = json.loads(done.stdout)
-    return value
+    return json.loads(done.stdout)
 
 
 def test_the_proof_holds(folder: Path) -> None:
@@ -59,6 +59,20 @@ def test_a_plan_is_good_and_predicted_the_same(folder: Path) -> None:
     assert "note" not in done.stdout
     planned = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["prediction"]["step_time_s"]
     assert document(folder, "predict --plan plan.yaml")["prediction"]["step_time_s"] == planned
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "slurm"])
+def test_an_export_for_unlike_nodes_is_checked_as_it_was_planned(folder: Path, launcher: str) -> None:
+    """Its first stages run on the group that the cluster names last, and the launch script says so."""
+    cluster = "2x4:v100-sxm-32gb+1x4:a100-sxm-80gb"
+    asked = f"plan {cluster} model_specs/llama-3.2-3b.json --global-batch 64 --sequence-length 2048 --for megatron"
+    planned = document(folder, f"{asked} --no-references -o mixed.yaml")
+    stages = planned["plan"]["plan"]["stages"]
+    assert [stage["group"] for stage in stages] == ["a100-sxm-80gb", "v100-sxm-32gb", "v100-sxm-32gb"]
+    done = transcripts.run(f"{PLANNER} export mixed.yaml --to {launcher} -o {launcher}.sh", folder)
+    assert (done.code, done.stderr) == (0, "")
+    (found,) = document(folder, f"check {launcher}.sh --cluster {cluster} --no-search")["files"]
+    assert found["prediction"]["step_time_s"] == planned["prediction"]["step_time_s"]
 
 
 def test_a_changed_plan_is_found_out(folder: Path) -> None:

@@ -19,6 +19,7 @@ UNSHOWN = {
     "gap": "how long is searched; what was found is told",
     "time_limit": "as gap",
     "constraints": "what the search may choose; what it chose is told",
+    "target": "what must be able to run it, as constraints; an imported plan asks for nothing",
     "total_tokens": "how many steps are made, of which each stays the same",
     "summary": "of an optimizer, which is a row of the catalogue: its name says what the row holds",
     "master_bytes": "as summary",
@@ -50,7 +51,7 @@ KIND = Plan(
 )
 PLAN = replace(KIND, other_pipelines=(replace(KIND, num_microbatches=4),))
 """Two kinds of two unlike stages, of which every field says something."""
-JOB = builders.job(optimizer=optimizer("adam-bf16-pure"), target="megatron")
+JOB = builders.job(optimizer=optimizer("adam-bf16-pure"))
 
 
 def side(plan: Plan = PLAN, job: Job = JOB, cluster: Cluster | None = None) -> Side:

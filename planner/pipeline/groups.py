@@ -1,0 +1,47 @@
+"""Which groups of a cluster the stages of a layout may go to, by what its writer calls their devices."""
+
+from __future__ import annotations
+
+import re
+
+from planner.domain.cluster import Cluster
+from planner.specs.catalog import simple
+from planner.specs.layout import Layout
+
+
+def able(layout: Layout, cluster: Cluster, position: int) -> list[int]:
+    """Return the groups that have the kind of device of a stage; all where it is not said, or none has it."""
+    found = named(layout.stage_devices[position], cluster) if layout.stage_devices else []
+    return found or list(range(len(cluster.groups)))
+
+
+def named(kind: str, cluster: Cluster) -> list[int]:
+    """Return the groups that a kind of device means: by their name, else by their device, else by how that begins."""
+    # A name that ends in a number may be the second run of nodes with that device.
+    words = (simple(kind), simple(re.sub(r"-[0-9]+$", "", kind)))
+    names = [group.name for group in cluster.groups]
+    devices = [group.device.name for group in cluster.groups]
+    for listed in (names, devices, [name.partition("-")[0] for name in devices]):
+        for word in words:
+            if found := [index for index, name in enumerate(listed) if simple(name) == word]:
+                return found
+    return []
+
+
+def untold(layout: Layout, cluster: Cluster) -> str:
+    """Return that stages were put on groups where others could have been meant; empty if it was said, or there is one.
+
+    The groups are taken in the order of the cluster's file.
+    """
+    if len(cluster.groups) == 1:
+        return ""
+    kinds = {kind: named(kind, cluster) for kind in layout.stage_devices}
+    strangers = ", ".join(kind for kind, groups in kinds.items() if not groups)
+    if kinds and not strangers and all(len(groups) == 1 for groups in kinds.values()):
+        return ""
+    reason = "it does not say which ranks run on which of the unlike nodes"
+    if strangers:
+        reason = f"it names nodes or devices that {cluster.name} does not have ({strangers})"
+    return (
+        f"{reason}; stages fill the groups in the order of the cluster: {', '.join(one.name for one in cluster.groups)}"
+    )
