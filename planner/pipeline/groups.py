@@ -1,10 +1,11 @@
-"""Which groups of a cluster the stages of a layout may go to, by what its writer calls their devices."""
+"""Which groups of a cluster the stages of a layout may go to, and which stand for those of a plan for another one."""
 
 from __future__ import annotations
 
 import re
 
-from planner.domain.cluster import Cluster
+from planner.domain.cluster import Cluster, DeviceGroup
+from planner.domain.plan import Plan
 from planner.specs.catalog import simple
 from planner.specs.layout import Layout
 
@@ -45,3 +46,24 @@ def untold(layout: Layout, cluster: Cluster) -> str:
     return (
         f"{reason}; stages fill the groups in the order of the cluster: {', '.join(one.name for one in cluster.groups)}"
     )
+
+
+def stand_ins(plan: Plan, old: Cluster, new: Cluster) -> list[tuple[DeviceGroup, DeviceGroup]]:
+    """Return (group, what stands for it) of the groups that a plan for `old` uses and `new` does not have.
+
+    Groups of as many stand for one another: such with the same device first, else in their order.
+    """
+    missing = [group for group in old.groups if group.name not in {one.name for one in new.groups}]
+    free = [group for group in new.groups if group.name not in {one.name for one in old.groups}]
+    if len(missing) != len(free):
+        return []
+    pairs = []
+    for is_alike in (True, False):
+        for mine in [*missing]:
+            found = next((other for other in free if not is_alike or other.device.name == mine.device.name), None)
+            if found:
+                pairs.append((mine, found))
+                missing.remove(mine)
+                free.remove(found)
+    used = {stage.group for stage in plan.all_stages}
+    return [(mine, other) for mine, other in pairs if mine.name in used]
