@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise, product
+from itertools import accumulate, groupby, pairwise
 
 from planner.configurations.launch import Allocation, per_node
 from planner.configurations.shell import Script, Text, follow
 from planner.domain.configuration import Setting, Spot
 
 Nodes = tuple[tuple[str, int], ...]
-"""(kind, ranks) of every node, in the order of the ranks."""
+"""(kind, ranks on all of them) of nodes of a kind that follow one another, in the order of the ranks."""
 LISTED = "NODES"
 """Array of a script with the names of its nodes in the order of their ranks; scripts of ``planner export`` have it."""
 RANK = ("NODE_RANK", "SLURM_NODEID")
@@ -34,22 +34,32 @@ def nodes(text: str, given: Allocation, script: Script, command: Callable[[Scrip
         script: the same, followed.
         command: a script -> the words of its launch command up to the program.
     """
-    names = _listed(script) or [kind for kind, number in given.kinds for _ in range(number)]
-    bounds = sorted({0, *(bound for bound in map(int, _BOUND.findall(text)) if bound < len(names))})
-    if not names or len(bounds) > MOST:
+    kinds = _listed(script) or list(given.kinds)
+    starts = [0, *accumulate(number for _, number in kinds)]
+    total = starts.pop()
+    bounds = sorted({0, *(bound for bound in map(int, _BOUND.findall(text)) if bound < total)})
+    if not kinds or len(bounds) > MOST:
         return ()
     counts: list[int] = []
-    for begin, end in pairwise([*bounds, len(names)]):
-        own = dict.fromkeys(RANK, str(begin))
+    for bound in bounds:
+        own = dict.fromkeys(RANK, str(bound))
         followed = follow(text, {**given.variables, **own}) if len(bounds) > 1 else script
-        counts += [per_node(command(followed), given)] * (end - begin)
-    return tuple(zip(names, counts, strict=True)) if all(counts) else ()
+        counts.append(per_node(command(followed), given))
+    if not all(counts):
+        return ()
+    cuts = sorted({*starts, *bounds})
+    return tuple(
+        (kinds[bisect_right(starts, begin) - 1][0], counts[bisect_right(bounds, begin) - 1] * (end - begin))
+        for begin, end in pairwise([*cuts, total])
+    )
 
 
-def _listed(script: Script) -> list[str]:
-    """Return the kinds of the nodes that a script lists by name."""
+def _listed(script: Script) -> list[tuple[str, int]]:
+    """Return (kind, nodes) of the nodes that a script lists by name."""
     words = script.variables.arrays.get(LISTED, [])
-    return [_NUMBER.sub("", word.chars) for word in words] if all(word.is_known for word in words) else []
+    if not all(word.is_known for word in words):
+        return []
+    return [(kind, len(list(run))) for kind, run in groupby(_NUMBER.sub("", word.chars) for word in words)]
 
 
 def ranks_of(found: Nodes, origin: str) -> Setting | None:
@@ -71,8 +81,13 @@ def stage_kinds(found: Nodes, stages: int, replicas: int, width: int, *, pipelin
     ends = list(accumulate(count for _, count in found))
     if not ends or ends[-1] != stages * replicas * width:
         return ()
-    kinds: list[set[str]] = [set() for _ in range(stages)]
-    for stage, replica in product(range(stages), range(replicas)):
-        first = width * (replica * stages + stage if pipelines_first else stage * replicas + replica)
-        kinds[stage] |= {kind for kind, _ in found[bisect_right(ends, first) : bisect_left(ends, first + width) + 1]}
-    return tuple(kind for (kind,) in kinds) if all(len(one) == 1 for one in kinds) else ()
+    # Blocks of ranks that are of one stage, which take turns where pipelines are counted one after another.
+    block = width if pipelines_first else width * replicas
+    kinds: dict[int, set[str]] = {}
+    for (kind, count), end in zip(found, ends, strict=True):
+        first, last = (end - count) // block, (end - 1) // block
+        for number in range(first, min(last + 1, first + stages)):
+            kinds.setdefault(number % stages, set()).add(kind)
+    if any(len(one) > 1 for one in kinds.values()):
+        return ()
+    return tuple(kind for stage in range(stages) for kind in kinds[stage])

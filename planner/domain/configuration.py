@@ -69,7 +69,7 @@ class Configuration:
     world: Setting | None = None
     """Number of ranks, where the configuration or its launcher says it."""
     nodes: tuple[tuple[str, int], ...] = ()
-    """(kind, ranks) of every node in the order of their ranks, where the launcher says it."""
+    """(kind, ranks) of nodes of a kind that follow one another, in the order of the ranks, where that is said."""
     findings: tuple[Finding, ...] = ()
     """What was wrong already with its text: unknown flags, values of a wrong kind, duplicates."""
     doubtful: tuple[str, ...] = ()

@@ -83,6 +83,7 @@ def difference_line(before: Side, after: Side) -> str:
 def difference_text(names: tuple[str, str], before: Side, after: Side, width: int = WIDTH) -> str:
     """Return both parts as a page; `names` say which plan is which."""
     changed = decided(before, after)
+    names = (_end(names[0], width // 3), _end(names[1], width // 3))
     head = ["", *names]
     rows = [[one.name, _whole(one.before), _whole(one.after)] for one in changed]
     lines = ["decision", *table(head, wrapped_rows(head, rows, width, indent=2, last=2), indent=2)]
@@ -122,6 +123,11 @@ def _choices(side: Side) -> list[tuple[str, str]]:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+def _end(name: str, width: int) -> str:
+    """Return the name of a file, of a long one the end, where plans beside one another are told apart."""
+    return name if len(name) <= width else f"...{name[3 - width :]}"
 
 
 def _whole(text: str) -> str:

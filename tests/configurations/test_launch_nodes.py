@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 import builders
-from planner.configurations import FORMS
-from planner.configurations.engine import form_named
+from planner.configurations import FORMS, Form
 from planner.configurations.launch import Allocation, allocation
 from planner.configurations.nodes import stage_kinds
 from planner.domain.cluster import Cluster, DeviceGroup
@@ -34,10 +33,14 @@ def plan_file(*stages: Stage, dp: int, groups: tuple[DeviceGroup, ...] = (SLOW, 
     return unwritten(made, Cluster(name="hall", groups=groups), builders.model(), job, "plan.yaml")
 
 
+def form_of(framework: str) -> Form:
+    return next(form for form in FORMS if form.name == framework)
+
+
 def read_back(file: PlanFile, launcher: str = "torchrun", framework: str = "megatron") -> Configured:
     """Return what the script that starts a plan means on its cluster."""
     script = parts(target(launcher), file, framework)[0].text
-    form = form_named(FORMS, framework)
+    form = form_of(framework)
     setup = form.setup(form.read(script, "launch"))
     return on_cluster(setup, "launch", form.framework, file.cluster, file.model, {"headroom": 0.1})
 
@@ -82,7 +85,7 @@ def test_groups_of_one_device_are_told_apart_by_their_nodes() -> None:
 def test_an_order_that_nobody_said_is_a_note() -> None:
     """Arguments alone, and nodes with names of their own, say nothing of groups; one group needs no order."""
     file = plan_file(stage("new", 0, 1), stage("new", 2, 2), stage("old", 3, 3), dp=16)
-    form = form_named(FORMS, "megatron")
+    form = form_of("megatron")
     arguments = parts(target("megatron"), file)[0].text
     script = parts(target("torchrun"), file, "megatron")[0].text
     notes = []

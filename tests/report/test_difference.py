@@ -136,8 +136,10 @@ def test_long_cells_are_broken_behind_commas() -> None:
     stages = tuple(replace(STAGES[1], num_recomputed=number % 3) for number in range(16))
     other = tuple(replace(STAGES[1], num_recomputed=(number + 1) % 3) for number in range(16))
     one, two = (replace(KIND, stages=found) for found in (stages, other))
-    head, *rows = difference_text(("a.yaml", "b.yaml"), side(one), side(two), 80).splitlines()[1:]
-    assert max(map(len, rows)) <= 80
+    names = (f"{'nested/' * 9}a.yaml", "b.yaml")
+    head, *rows = difference_text(names, side(one), side(two), 80).splitlines()[1:]
+    assert max(map(len, [head, *rows])) <= 80
+    assert head.split() == ["...ed/nested/nested/a.yaml", "b.yaml"]
     second = head.index("b.yaml")
     (told,) = decided(side(one), side(two))
     for cells, whole in (
