@@ -22,7 +22,7 @@ def export(
     ],
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="FILE", help="A file, or a folder for everything; default: printed."),
+        typer.Option("--output", "-o", metavar="FILE", help="A file, or FOLDER/ for everything; default: printed."),
     ] = "-",
     only: Annotated[
         str | None, typer.Option("--only", metavar="PART", help="Print this part of the export, such as arguments.")
@@ -36,6 +36,8 @@ def export(
     ] = Format.text,
 ) -> None:
     """Write what is needed to run a plan.
+
+    Printed is one part; a target that has several needs a folder, or --only, to be written.
 
     A plan with problems is not written (exit code 1), nor one that the target cannot express (5).
     """
@@ -63,11 +65,32 @@ def export(
         return
     else:
         found = parts(chosen, file, framework)
-        text = (found[0] if only is None else named_part(found, only)).text
+        text = (_whole(found, output) if only is None else named_part(found, only)).text
     if output == STDOUT:
         write(text)
     else:
         write_whole(output, text)
+
+
+def _whole(found: tuple[Part, ...], output: str) -> Part:
+    """Return the only part, or the first of several, of which the others are told where it is printed.
+
+    Raises:
+        SpecError: several are to go into one file.
+    """
+    from planner.cli.output import STDOUT
+    from planner.errors import SpecError
+
+    first, *others = (part.name for part in found)
+    if not others:
+        return found[0]
+    told = f"{first}, which goes with {', '.join(others)}"
+    if output == STDOUT:
+        say(f"note: this is {told}; -o FOLDER/ writes all that a run needs, --only PART prints another\n")
+        return found[0]
+    folder = f"{Path(output).with_suffix('')}/"
+    remedy = f"-o {folder} writes all that a run needs into a folder, --only {first} this part alone"
+    raise SpecError.of("--output", f"{output} would hold only {told}; {remedy}")
 
 
 def _write_folder(found: tuple[Part, ...], output: str) -> None:

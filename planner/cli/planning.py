@@ -133,7 +133,7 @@ def show(request: Request, inputs: Inputs, outcome: Outcome, lead: str = "") -> 
     """Print what was found, after `lead`, and how it differs from an old plan; then write the plan file."""
     from planner.cli.inputs import note
     from planner.cli.output import STDOUT, write_record
-    from planner.pipeline.written import export_refusal
+    from planner.pipeline.written import export_refusals
     from planner.report.terminal import write
     from planner.specs.plan import plan_record
 
@@ -146,8 +146,10 @@ def show(request: Request, inputs: Inputs, outcome: Outcome, lead: str = "") -> 
     write(lead + shown(request, inputs, outcome))
     if request.output and outcome.search.status != "interrupted":
         write_record(record, request.output)
-    if refusal := export_refusal(outcome.plan, *parts):
-        note(f"{inputs.job.target} can run this plan, but export cannot write it: {refusal}")
+    if refused := export_refusals(outcome.plan, *parts):
+        note(f"no export for {inputs.job.target} can write this plan")
+        for text in refused:
+            note(text)
 
 
 def end_if_interrupted(request: Request, outcome: Outcome) -> None:

@@ -18,6 +18,13 @@ VARIABLES = re.compile(
 """Names of variables that matter to how a run goes; no others are kept, for they may be secrets."""
 _SBATCH = re.compile(r"^#SBATCH\s+(.*)$", re.MULTILINE)
 _OPTION = re.compile(r"(?:--([a-z-]+)|-([NnG]))(?:[=\s]\s*|(?<=-[NnG]))([^\s#]+)")
+_NEXT = {"hetjob", "packjob"}
+"""Lines that begin the next component of a heterogeneous job."""
+_TYPED = {
+    "gres": re.compile(r"[a-z]+:([A-Za-z][\w.-]*):[0-9]{1,7}"),
+    "gpus-per-node": re.compile(r"([A-Za-z][\w.-]*):[0-9]{1,7}"),
+}
+"""Option -> how it says the type of the devices of a node."""
 _SHORT = {"N": "nodes", "n": "ntasks", "G": "gpus"}
 _TORCHRUN = {"--nnodes": "nnodes", "--nproc-per-node": "nproc", "--nproc_per_node": "nproc"}
 
@@ -31,6 +38,8 @@ class Allocation:
     """All nodes together."""
     tasks_per_node: int | None = None
     gpus_per_node: int | None = None
+    kinds: tuple[tuple[str, int], ...] = ()
+    """(type of devices, nodes) of every component; nothing where one does not say."""
     line: int = 0
 
     @property
@@ -56,23 +65,57 @@ class Allocation:
 
 
 def allocation(text: str) -> Allocation:
-    """Return what the ``#SBATCH`` lines of a script say."""
-    found: dict[str, int] = {}
-    line = 0
+    """Return what the ``#SBATCH`` lines of a script say, the components of a heterogeneous job together."""
+    components: list[list[tuple[int, str]]] = [[]]
     for match in _SBATCH.finditer(text):
-        for option in _OPTION.finditer(match[1]):
+        if match[1].strip() in _NEXT:
+            components.append([])
+        components[-1].append((text.count("\n", 0, match.start()) + 1, match[1]))
+    first, *others = map(_component, components)
+    if not others:
+        return first
+    every = [first, *others]
+    kinds = tuple(kind for one in every for kind in one.kinds)
+    return Allocation(
+        nodes=_sum([one.nodes for one in every]),
+        tasks=_sum([one.world for one in every]),
+        tasks_per_node=_same([one.tasks_per_node for one in every]),
+        gpus_per_node=_same([one.gpus_per_node for one in every]),
+        kinds=kinds if len(kinds) == len(every) else (),
+        line=first.line,
+    )
+
+
+def _component(lines: Iterable[tuple[int, str]]) -> Allocation:
+    """Return what (number, options) of lines say."""
+    found: dict[str, int] = {}
+    kind, line = "", 0
+    for number, options in lines:
+        for option in _OPTION.finditer(options):
             name = option[1] or _SHORT[option[2]]
-            number = re.search(r"(?:^|:)([0-9]{1,7})$", option[3])
-            if number:
-                found[name] = int(number[1])
-                line = line or text.count("\n", 0, match.start()) + 1
+            amount = re.search(r"(?:^|:)([0-9]{1,7})$", option[3])
+            if amount:
+                found[name] = int(amount[1])
+                line = line or number
+            if name in _TYPED and (typed := _TYPED[name].fullmatch(option[3])):
+                kind = typed[1]
     return Allocation(
         nodes=found.get("nodes"),
         tasks=found.get("ntasks"),
         tasks_per_node=found.get("ntasks-per-node"),
         gpus_per_node=found.get("gpus-per-node", found.get("gres")),
+        kinds=((kind, found["nodes"]),) if kind and found.get("nodes") else (),
         line=line,
     )
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def _same(numbers: Sequence[int | None]) -> int | None:
+    return numbers[0] if len(set(numbers)) == 1 else None
 
 
 def ranks(words: Sequence[Text], given: Allocation) -> tuple[int, tuple[int, int]] | None:
@@ -96,6 +139,14 @@ def ranks(words: Sequence[Text], given: Allocation) -> tuple[int, tuple[int, int
         total = nodes * each or given.tasks or 0
         return (total, at) if total else None
     return None
+
+
+def per_node(words: Sequence[Text], given: Allocation) -> int:
+    """Return the ranks that a launch command starts on each node; 0 where that is not told."""
+    options = dict(_options(words))
+    if any(word.chars.rpartition("/")[2] == "torchrun" for word in words):
+        return options.get("nproc", (1, ()))[0]
+    return options.get("ntasks-per-node", (given.tasks_per_node or 0, ()))[0]
 
 
 def _options(words: Sequence[Text]) -> Iterable[tuple[str, tuple[int, tuple[int, int]]]]:
@@ -124,11 +175,10 @@ def world(words: Sequence[Text], given: Allocation, script: Script, name: str) -
     if _has_open_nodes(words, script):
         return None
     found = ranks(words, given)
-    if found is None:
+    starts_several = any("torchrun" in word.chars or "torch.distributed" in word.chars for word in words)
+    if found is None and not starts_several:
         outer = (ranks(command.words, given) for command in script.commands if command.words[0].chars == "srun")
-        found = next((one for one in outer if one), None)
-    if found is None and not any("torchrun" in word.chars for word in words) and given.world:
-        found = given.world, (given.line, 1)
+        found = next((one for one in outer if one), (given.world, (given.line, 1)) if given.world else None)
     value = script.variables.values.get("WORLD_SIZE")
     if found is None and value is not None and re.fullmatch(r"[0-9]{1,7}", value.chars):
         found = int(value.chars), value.spot

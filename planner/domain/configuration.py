@@ -68,6 +68,8 @@ class Configuration:
     """Variables that it sets for the run, as far as they are known to matter; never others, which may be secrets."""
     world: Setting | None = None
     """Number of ranks, where the configuration or its launcher says it."""
+    nodes: tuple[tuple[str, int], ...] = ()
+    """(kind, ranks) of nodes of a kind that follow one another, in the order of the ranks, where that is said."""
     findings: tuple[Finding, ...] = ()
     """What was wrong already with its text: unknown flags, values of a wrong kind, duplicates."""
     doubtful: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from planner.domain.cluster import Cluster
 from planner.domain.model import Model
 from planner.errors import Problem, SpecError
 from planner.importers import huggingface
+from planner.pipeline.groups import untold
 from planner.pipeline.layout import plan_from_layout
 from planner.specs.job import read_job
 from planner.specs.plan import PlanFile, unwritten
@@ -63,6 +64,7 @@ def on_cluster(
         raise SpecError(problems) from None
     if plan.num_devices < cluster.num_devices:
         notes.append(f"it uses {plan.num_devices:,} of the {cluster.num_devices:,} devices of {cluster.name}")
+    notes += filter(None, [untold(layout, cluster)])
     file = unwritten(plan, cluster, model, job, origin)
     return Configured(file=file, notes=tuple(notes))
 

@@ -15,6 +15,7 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.errors import Problem, SpecError
 from planner.pipeline.confidence import with_confidence
+from planner.pipeline.groups import stand_ins
 from planner.simulate import predict
 from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
@@ -51,6 +52,11 @@ def judge(
     """
     plan, where = placed(file, cluster)
     notes = [f"{part} was changed after the plan was made; what was proved is not about it" for part in file.edited]
+    notes += [
+        f"{where.name} has no group {mine.name}; the stages on it ({mine.device.name}) are judged on {other.name}"
+        f" ({other.device.name})"
+        for mine, other in stand_ins(file.plan, file.cluster, where)
+    ]
     problems = run_checks(Context(plan=plan, cluster=where, model=file.model, job=file.job), names=SOUND)
     if problems:
         return None, problems, tuple(notes)
@@ -73,17 +79,14 @@ def placed(file: PlanFile, cluster: Cluster | None) -> tuple[Plan, Cluster]:
 
 
 def _moved(plan: Plan, old: Cluster, new: Cluster) -> Plan:
-    """Return the plan on another cluster: groups of the same place stand for one another where names differ."""
-    names = {group.name for group in new.groups}
-    if len(old.groups) != len(new.groups) or all(stage.group in names for stage in plan.all_stages):
-        return plan
-    places = {before.name: after.name for before, after in zip(old.groups, new.groups, strict=True)}
-    return _renamed(replace(plan, other_pipelines=tuple(_renamed(one, places) for one in plan.other_pipelines)), places)
+    """Return the plan on another cluster: where it names groups that are not there, others stand for them."""
+    names = {mine.name: other.name for mine, other in stand_ins(plan, old, new)}
+    return _renamed(replace(plan, other_pipelines=tuple(_renamed(one, names) for one in plan.other_pipelines)), names)
 
 
-def _renamed(plan: Plan, places: Mapping[str, str]) -> Plan:
+def _renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
     """Return the plan with the stages of its first kind on the groups that stand for theirs."""
-    stages = (replace(stage, group=places.get(stage.group, stage.group)) for stage in plan.stages)
+    stages = (replace(stage, group=names.get(stage.group, stage.group)) for stage in plan.stages)
     return replace(plan, stages=tuple(stages))
 
 

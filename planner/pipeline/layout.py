@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -16,9 +15,9 @@ from planner.domain.model import Model
 from planner.domain.plan import CP_COMM_TYPES, SEARCHED, Plan, Stage, Strategy
 from planner.errors import Problem, SpecError
 from planner.parallelism import AXES
+from planner.pipeline.groups import able
 from planner.schedules import SCHEDULES, schedule
 from planner.specs.catalog import framework as find_framework
-from planner.specs.catalog import simple
 from planner.specs.layout import PLACE
 
 if TYPE_CHECKING:
@@ -177,10 +176,10 @@ def _stages(
         own = _strategy(layout, strategy, position)
         split = layout.stage_split[position] if layout.stage_split else 1
         needed = replicas * split * own.num_devices
-        able = _able(layout, cluster, position)
-        index = index if index in able else able[0]
-        while index != able[-1] and free[index] < needed:
-            index = able[able.index(index) + 1]
+        groups = able(layout, cluster, position)
+        index = index if index in groups else groups[0]
+        while index != groups[-1] and free[index] < needed:
+            index = groups[groups.index(index) + 1]
         free[index] -= needed
         (first, last), *later = (chunks[number] for direction, number in held[position] if direction == 0)
         layers = sum(end - begin + 1 for begin, end in [(first, last), *later])
@@ -207,18 +206,6 @@ def _strategy(layout: Layout, usual: Strategy, position: int) -> Strategy:
     degrees = {axis.name: usual.degree(axis.name) for axis in AXES} | {"tp": tp}
     named = tuple((name, degree) for name, degree in degrees.items() if degree > 1)
     return replace(usual, degrees=named, sequence_parallel=tp > 1 and layout.sp is not False)
-
-
-def _able(layout: Layout, cluster: Cluster, position: int) -> list[int]:
-    """Return the groups that have the kind of device of a stage; all where it is not said, or none has it."""
-    every = list(range(len(cluster.groups)))
-    if not layout.stage_devices:
-        return every
-    # A name that ends in a number may be the second run of nodes with that device.
-    wanted = layout.stage_devices[position]
-    names = {simple(wanted), simple(re.sub(r"-[0-9]$", "", wanted))}
-    found = [i for i in every if {simple(cluster.groups[i].name), simple(cluster.groups[i].device.name)} & names]
-    return found or every
 
 
 def _sizes(

@@ -44,26 +44,29 @@ def parts(target: Exporter | Launcher, file: PlanFile, framework: str | None = N
     return _launched(target, file, started.program(file))
 
 
-def export_refusal(plan: Plan, cluster: Cluster, model: Model, job: Job) -> str:
-    """Return why no target of the framework that a job is for can say its plan; empty if one can, or nobody asked.
+def export_refusals(plan: Plan, cluster: Cluster, model: Model, job: Job) -> tuple[str, ...]:
+    """Return for each target of the framework that a job is for why it cannot say its plan.
 
-    Plans on more devices than `MANY` are not asked of, since every rank is placed for it.
+    Nothing is returned if one can, if nobody asked for a framework, or of plans on more devices than `MANY`, since
+    every rank is placed for it.
     """
     targets = [one for one in EXPORTERS if job.target and one.framework == job.target]
     if not targets or plan.num_devices > MANY:
-        return ""
+        return ()
     file = unwritten(plan, cluster, model, job, "the plan that was found")
-    reasons = [_first_reason(one, file) for one in targets]
-    return "; ".join(reasons) if all(reasons) else ""
+    refused = [(one.name, _reasons(one, file)) for one in targets]
+    if not all(reasons for _, reasons in refused):
+        return ()
+    return tuple(f"--to {name}: {'; '.join(reasons)}" for name, reasons in refused)
 
 
-def _first_reason(target: Exporter, file: PlanFile) -> str:
-    """Return why a target cannot say a plan; empty if it can."""
+def _reasons(target: Exporter, file: PlanFile) -> tuple[str, ...]:
+    """Return why a target cannot say a plan; nothing if it can."""
     try:
         target.parts(file)
     except CannotExpress as error:
-        return f"--to {target.name}: {error.reasons[0]}"
-    return ""
+        return tuple(error.reasons)
+    return ()
 
 
 def bundle(target: Exporter | Launcher, file: PlanFile, framework: str | None = None) -> tuple[Part, ...]:

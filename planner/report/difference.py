@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,9 @@ from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
-from planner.parallelism import AXES
+from planner.report.choices import choices
 from planner.report.figures import count, gib, percent, seconds
-from planner.report.layout import WIDTH, table, wrapped_rows
-from planner.report.stages import degrees, recompute
+from planner.report.layout import WIDTH, joined, table, wrapped_rows
 from planner.report.to_json import prediction_record
 
 
@@ -84,9 +83,10 @@ def difference_line(before: Side, after: Side) -> str:
 def difference_text(names: tuple[str, str], before: Side, after: Side, width: int = WIDTH) -> str:
     """Return both parts as a page; `names` say which plan is which."""
     changed = decided(before, after)
+    names = (_end(names[0], width // 3), _end(names[1], width // 3))
     head = ["", *names]
-    rows = [[one.name, one.before, one.after] for one in changed]
-    lines = ["decision", *table(head, wrapped_rows(head, rows, width, indent=2), indent=2)]
+    rows = [[one.name, _whole(one.before), _whole(one.after)] for one in changed]
+    lines = ["decision", *table(head, wrapped_rows(head, rows, width, indent=2, last=2), indent=2)]
     lines = lines if changed else ["decision: the same"]
     outlook = predicted(before, after)
     if outlook:
@@ -113,62 +113,23 @@ def _record(side: Side) -> dict[str, Any] | None:
 
 
 def in_words(changed: Sequence[Difference]) -> str:
-    """Return what was decided otherwise as one line: ``tp 8 -> 4, pp 4 -> 8``."""
-    return ", ".join(f"{one.name} {one.before} -> {one.after}" for one in changed)
+    """Return what was decided otherwise as one line: ``tp 8 -> 4; pp 4 -> 8``."""
+    return "; ".join(f"{one.name} {one.before} -> {one.after}" for one in changed)
 
 
 def _choices(side: Side) -> list[tuple[str, str]]:
-    """Return (name, value) of all that is decided."""
-    plan, job = side.plan, side.job
-    kinds = plan.pipelines
-    groups: dict[str, int] = {}
-    for group, number in plan.devices:
-        groups[group] = groups.get(group, 0) + number
-    return [
-        ("devices", " + ".join(f"{number} x {_device(side.cluster, group)}" for group, number in groups.items())),
-        *((axis.name, degrees(plan, axis.name)) for axis in AXES),
-        ("pp", _each(one.num_stages for one in kinds)),
-        ("vpp", str(plan.virtual_stages)),
-        ("dp", " + ".join(str(one.num_replicas) for one in kinds)),
-        ("micro-batch", _each(one.micro_batch for one in kinds)),
-        ("micro-batches", _each(one.num_microbatches for one in kinds)),
-        ("ZeRO", str(plan.zero_stage)),
-        ("schedule", plan.schedule),
-        ("order", _order(plan)),
-        ("layers", ",".join(str(stage.num_layers) for stage in plan.all_stages)),
-        ("recompute", _runs([recompute(stage) for stage in plan.all_stages])),
-        ("sequence parallel", _runs([_yes(stage.strategy.sequence_parallel) for stage in plan.all_stages])),
-        ("global batch", f"{job.global_batch:,}"),
-        ("sequence", f"{job.sequence:,}"),
-        ("precision", job.precision),
-        ("framework", job.framework),
-        ("model", side.model.name),
-    ]
-
-
-def _order(plan: Plan) -> str:
-    """Return by what an order of its own is told from others; a dash for a plan without one."""
-    from planner.specs.plan import digest
-
-    if not plan.order:
-        return "-"
-    number = sum(row.count(",") + 1 for row in plan.order)
-    return f"{number} passes, {digest(plan.order).removeprefix('sha256:')[:8]}"
-
-
-def _device(cluster: Cluster, group: str) -> str:
-    """Return the device of a group, or the group's name where the cluster has none of that name."""
-    return next((one.device.name for one in cluster.groups if one.name == group), group)
-
-
-def _each(values: Iterable[int]) -> str:
-    return "/".join(dict.fromkeys(str(value) for value in values))
-
-
-def _runs(values: Sequence[str]) -> str:
-    """Return values of stages, each once where all are alike."""
-    return values[0] if len(set(values)) == 1 else ",".join(values)
+    return choices(side.plan, side.cluster, side.model, side.job)
 
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+def _end(name: str, width: int) -> str:
+    """Return the name of a file, of a long one the end, where plans beside one another are told apart."""
+    return name if len(name) <= width else f"...{name[3 - width :]}"
+
+
+def _whole(text: str) -> str:
+    """Return `text` so that lines are broken behind its commas alone."""
+    return ", ".join(joined(part) for part in text.split(", "))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from itertools import zip_longest
 
 WIDTH = 100
 """[columns] of a page; a narrower terminal gets a narrower page."""
@@ -73,16 +74,33 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = ""
     return [line(head), *(line(row) for row in rows)]
 
 
-def wrapped_rows(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, indent: int = 0) -> list[list[str]]:
-    """Return `rows` with their last cell wrapped over further rows, so that the table is no wider than `width`."""
-    before = table(head[:-1], [row[:-1] for row in rows], indent=indent)
-    room = max(16, width - max(map(len, before), default=0) - len(SEPARATOR))
+def wrapped_rows(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, indent: int = 0, last: int = 1
+) -> list[list[str]]:
+    """Return `rows` with their `last` cells wrapped over further rows, so that the table is no wider than `width`.
+
+    Those cells share the room that the others leave; one that needs less than its share leaves it to those behind.
+    """
+    fixed = len(head) - last
+    before = table(head[:fixed], [row[:fixed] for row in rows], indent=indent)
+    room = width - max(map(len, before), default=0)
+    rooms: list[int] = []
+    for column in range(fixed, len(head)):
+        share = max(16, room // (len(head) - column) - len(SEPARATOR))
+        rooms.append(min(share, max(len(row[column]) for row in [head, *rows])))
+        room -= rooms[-1] + len(SEPARATOR)
     wrapped: list[list[str]] = []
     for row in rows:
-        first, *others = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
-        wrapped.append([*row[:-1], first])
-        wrapped += [[*("" for _ in row[:-1]), line] for line in others]
+        cells = [_wrapped(cell, size) for cell, size in zip(row[fixed:], rooms, strict=True)]
+        lines = list(zip_longest(*cells, fillvalue=""))
+        wrapped += [[*(row[:fixed] if not number else [""] * fixed), *line] for number, line in enumerate(lines)]
     return wrapped
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a cell, one at least."""
+    lines = textwrap.wrap(text, width, break_on_hyphens=False)
+    return [line.replace(_JOINT, " ") for line in lines] or [""]
 
 
 def cut(text: str, width: int) -> str:

@@ -150,14 +150,14 @@ def _cells(run: Run, plan: Plan, cluster: Cluster, cut_by: Sequence[str], *, spl
         count(num_devices),
         _layers(stage, last),
         str(stage.num_layers),
-        *(_degree(stage, axis) for axis in cut_by),
+        *(degree(stage, axis) for axis in cut_by),
         *([str(stage.split)] if split else []),
         recompute(stage),
         f"{milliseconds(predicted.forward)} + {milliseconds(predicted.backward)}",
     ]
 
 
-def _degree(stage: Stage, axis: str) -> str:
+def degree(stage: Stage, axis: str) -> str:
     """Return how often `axis` cuts, and how context ranks exchange where it is not the usual way."""
     degree, kind = stage.strategy.degree(axis), stage.strategy.cp_comm_type
     return f"{degree} {kind}" if axis == "cp" and degree > 1 and kind != CP_COMM_TYPES[0] else str(degree)
@@ -165,7 +165,7 @@ def _degree(stage: Stage, axis: str) -> str:
 
 def degrees(plan: Plan, axis: str) -> str:
     """Return how often `axis` cuts the stages, unlike ones after one another."""
-    return "/".join(dict.fromkeys(_degree(stage, axis) for stage in plan.all_stages))
+    return "/".join(dict.fromkeys(degree(stage, axis) for stage in plan.all_stages))
 
 
 def _layers(first: Stage, last: Stage) -> str:

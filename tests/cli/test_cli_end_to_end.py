@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,11 +23,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def document(folder: Path, command: str) -> dict[str, dict[str, float]]:
+def document(folder: Path, command: str) -> Any:
     done = transcripts.run(f"{PLANNER} {command} --format json", folder)
     assert done.code == 0, done.stderr
-    value: dict[str, dict[str, float]] = json.loads(done.stdout)
-    return value
+    return json.loads(done.stdout)
 
 
 def test_the_proof_holds(folder: Path) -> None:
@@ -61,6 +61,20 @@ def test_a_plan_is_good_and_predicted_the_same(folder: Path) -> None:
     assert document(folder, "predict --plan plan.yaml")["prediction"]["step_time_s"] == planned
 
 
+@pytest.mark.parametrize("launcher", ["torchrun", "slurm"])
+def test_an_export_for_unlike_nodes_is_checked_as_it_was_planned(folder: Path, launcher: str) -> None:
+    """Its first stages run on the group that the cluster names last, and the launch script says so."""
+    cluster = "2x4:v100-sxm-32gb+1x4:a100-sxm-80gb"
+    asked = f"plan {cluster} model_specs/llama-3.2-3b.json --global-batch 64 --sequence-length 2048 --for megatron"
+    planned = document(folder, f"{asked} --no-references -o mixed.yaml")
+    stages = planned["plan"]["plan"]["stages"]
+    assert [stage["group"] for stage in stages] == ["a100-sxm-80gb", "v100-sxm-32gb", "v100-sxm-32gb"]
+    done = transcripts.run(f"{PLANNER} export mixed.yaml --to {launcher} -o {launcher}.sh", folder)
+    assert (done.code, done.stderr) == (0, "")
+    (found,) = document(folder, f"check {launcher}.sh --cluster {cluster} --no-search")["files"]
+    assert found["prediction"]["step_time_s"] == planned["prediction"]["step_time_s"]
+
+
 def test_a_changed_plan_is_found_out(folder: Path) -> None:
     """A plan whose layers were changed by hand, or whose cluster is too small, has problems: exit 1."""
     text = (folder / "plan.yaml").read_text(encoding="utf-8")
@@ -93,5 +107,9 @@ def test_a_plan_that_its_target_cannot_write_is_told(folder: Path) -> None:
     small = f"{PLANNER} plan 1x4:h100-sxm-80gb model_specs/%s --global-batch 16 --no-references --for torchtitan"
     done = transcripts.run(small % "gpt2.json", folder)
     assert done.code == 0
-    assert "note: torchtitan can run this plan, but export cannot write it: --to torchtitan: " in done.stderr
+    first, module, toml = done.stderr.splitlines()
+    assert first == "note: no export for torchtitan can write this plan"
+    assert module.startswith("note: --to torchtitan: torchtitan has no model of the sizes of gpt2")
+    # What the other target refuses, too, is no remedy.
+    assert toml == "note: --to torchtitan-0.2: torchtitan 0.2 has no model of the sizes of gpt2"
     assert transcripts.run(small % "llama-3-8b.json", folder).stderr == ""

@@ -133,3 +133,39 @@ def test_a_launcher_refuses_nodes_that_it_has_not(run: Planner, write_plan: Writ
     done = run("export", write_plan(MIXED), "--to", name, "--framework", "megatron")
     assert (done.exit_code, done.stdout) == (5, "")
     assert instead in done.stderr
+
+
+PLAIN = replace(MIXED, stages=(stage("rtx4090", 0, 11),), num_microbatches=2, zero_stage=0)
+"""Data parallelism alone, which nearly every target can say."""
+PARTS = {
+    "megatron": ["arguments.txt", "environment.env"],
+    "megatron-deepspeed": ["arguments.txt", "environment.env", "ds_config.json"],
+    "deepspeed": ["ds_config.json", "ds_config_notes.txt"],
+    "accelerate": ["accelerate.yaml", "accelerate.sh"],
+    "flagscale": ["flagscale.yaml", "hostfile", "flagscale.sh", "rank_table.csv", "rank_table.json"],
+    "galvatron": ["galvatron.json", "hostfile", "rank_table.csv", "rank_table.json"],
+}
+
+
+@pytest.mark.parametrize("target", PARTS)
+def test_one_file_holds_no_part_of_an_export_in_silence(run: Planner, write_plan: Write, target: str) -> None:
+    """Wrong usage, with the others and the remedy, whatever the target; one part is written where it is asked for."""
+    first, *others = PARTS[target]
+    done = run("export", write_plan(PLAIN), "--to", target, "-o", "run")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"--output: run would hold only {first}, which goes with {', '.join(others)}; -o run/ writes" in done.stderr
+    assert f"--only {first} this part alone" in done.stderr
+    assert not Path("run").exists()
+    assert run("export", "plan.json", "--to", target, "--only", first, "-o", "run").output == ""
+    printed = run("export", "plan.json", "--to", target)
+    assert (printed.exit_code, printed.stdout) == (0, Path("run").read_text(encoding="utf-8"))
+    assert f"note: this is {first}, which goes with {', '.join(others)}; -o FOLDER/ writes" in printed.stderr
+    assert run("export", "plan.json", "--to", target, "-o", "all/").exit_code == 0
+    assert {path.name for path in Path("all").iterdir()} >= set(PARTS[target])
+
+
+def test_a_folder_that_is_there_needs_no_slash(run: Planner, write_plan: Write) -> None:
+    """Then nobody can mean a file."""
+    Path("run").mkdir()
+    assert run("export", write_plan(PLAIN), "--to", "megatron", "-o", "run").exit_code == 0
+    assert {path.name for path in Path("run").iterdir()} > set(PARTS["megatron"])

@@ -76,7 +76,7 @@ def test_what_changed_is_said_and_how_the_plan_moved(watch: Watch) -> None:
     assert (first, second, changed) == (watching, watching, "planner: cluster.yaml changed")
     before, after = (line.split()[1] for line in done.stdout.splitlines() if line.startswith("step  "))
     assert moved.startswith(f"planner: step time {before} s -> {after} s (+")
-    assert moved.endswith("; devices 8 x h100-sxm-80gb -> 4 x h100-sxm-80gb, tp 8...")
+    assert moved.endswith("; devices 8 x h100-sxm-80gb -> 4 x h100-sxm-80gb; tp 8...")
 
 
 def test_a_change_that_moves_nothing_is_said_to(watch: Watch) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import builders
@@ -40,6 +40,7 @@ def written(exporter: Exporter, file: PlanFile) -> str | None:
 
 
 @pytest.mark.parametrize("exporter", BOTH, ids=lambda one: one.name)
+@example(seed=785)  # breadth-first on one replica, of which nothing is sharded
 @given(seed=st.integers(0, 10**6))
 def test_what_is_written_reads_back_as_the_plan(exporter: Exporter, seed: int) -> None:
     """Layout, world, model and precision come back, and no rule has a word to say against it."""
@@ -118,6 +119,27 @@ def test_what_torchtitan_cannot_be_told_is_refused(exporter: Exporter, changes: 
     with pytest.raises(CannotExpress) as refused:
         exporter.parts(changed(**changes))
     assert any(reason in one for one in refused.value.reasons), refused.value.reasons
+
+
+def refused(exporter: Exporter, file: PlanFile) -> str:
+    """Return why an exporter refuses a plan; nothing if it does not."""
+    try:
+        exporter.parts(file)
+    except CannotExpress as error:
+        return "; ".join(error.reasons)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("model", "writable"), [("llama-3.2-3b.json", False), ("gpt2.json", False), ("qwen3-8b.json", True)]
+)
+def test_the_newer_version_is_a_remedy_only_where_it_can_be_told_the_plan(model: str, writable: bool) -> None:
+    """A tied model in stages and one of biases are refused by both, and neither refusal sends to the other."""
+    file = changed(model=model)
+    assert (refused(TORCHTITAN, file) == "") == writable
+    told = refused(TORCHTITAN_TOML, file)
+    assert told
+    assert ("--to torchtitan" in told) == writable
 
 
 def test_another_order_of_ranks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

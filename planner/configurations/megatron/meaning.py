@@ -8,6 +8,7 @@ from planner.configurations.base import Setup
 from planner.configurations.megatron.facts import Facts
 from planner.configurations.megatron.model import model, unplannable
 from planner.configurations.megatron.recompute import recompute, unplannable_recompute
+from planner.configurations.nodes import stage_kinds
 from planner.domain.configuration import Configuration
 from planner.domain.plan import CP_COMM_TYPES
 from planner.errors import Problem, SpecError
@@ -62,6 +63,13 @@ def setup(configuration: Configuration, in_words: Callable[[str], str] = str) ->
         schedule="interleaved" if facts.vpp > 1 else "1f1b",
         framework="megatron",
         chunk_layers=(facts.chunks or ()) if facts.pp > 1 else (),
+        stage_devices=stage_kinds(
+            configuration.nodes,
+            facts.pp,
+            facts.dp,
+            facts.width // facts.pp,
+            pipelines_first=facts.on("use_tp_pp_dp_mapping"),
+        ),
     )
     return Setup(
         layout=layout,

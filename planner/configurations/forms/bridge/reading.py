@@ -9,6 +9,7 @@ from planner.configurations import launch
 from planner.configurations.forms.bridge.keys import ALIEN, inner
 from planner.configurations.forms.bridge.overrides import Reading, read_words
 from planner.configurations.forms.bridge.recipes import known
+from planner.configurations.nodes import Nodes, nodes, ranks_of
 from planner.configurations.shell import Command, Script, Text, follow
 from planner.configurations.shell.lexer import plain_words
 from planner.domain.configuration import ERROR, Configuration, Setting, Spot
@@ -49,7 +50,9 @@ def read(text: str, name: str) -> Configuration:
     if command.piped:
         _unquoted(reading, command.words[-1])
     environment = launch.environment(script.environment(command), name)
-    return _configuration(reading, environment, launch.world(command.words[:begin], given, script, name))
+    started = nodes(text, given, script, _launcher)
+    world = launch.world(command.words[:begin], given, script, name)
+    return _configuration(reading, environment, world, started)
 
 
 def _launch(script: Script) -> tuple[Command | None, int]:
@@ -60,6 +63,12 @@ def _launch(script: Script) -> tuple[Command | None, int]:
             script.run(value)
         found = _running(script.commands)
     return max(found, key=lambda one: one[0].sure, default=(None, 0))
+
+
+def _launcher(script: Script) -> tuple[Text, ...]:
+    """Return the words of the command that runs a recipe, up to its first argument."""
+    command, begin = _launch(script)
+    return command.words[:begin] if command else ()
 
 
 def _running(commands: Sequence[Command]) -> list[tuple[Command, int]]:
@@ -79,7 +88,10 @@ def _unquoted(reading: Reading, last: Text) -> None:
 
 
 def _configuration(
-    reading: Reading, environment: dict[str, Setting] | None = None, world: Setting | None = None
+    reading: Reading,
+    environment: dict[str, Setting] | None = None,
+    world: Setting | None = None,
+    started: Nodes = (),
 ) -> Configuration:
     """Return what was read; a null is no setting, but takes away what the recipe says."""
     recipe = reading.recipe
@@ -109,7 +121,8 @@ def _configuration(
         settings=settings,
         defaults=usual,
         environment=environment or {},
-        world=world,
+        world=world or ranks_of(started, reading.origin),
+        nodes=started,
         findings=tuple(reading.findings),
         notes=tuple(dict.fromkeys(reading.notes)),
     )

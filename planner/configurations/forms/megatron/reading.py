@@ -10,6 +10,7 @@ from planner.configurations import launch
 from planner.configurations.forms.megatron.arguments import UNKNOWN_FLAG, Reading, read_arguments
 from planner.configurations.megatron.facts import SPLITS
 from planner.configurations.megatron.flags import defaults, flags
+from planner.configurations.nodes import Nodes, nodes, ranks_of
 from planner.configurations.shell import UNKNOWN, Command, Script, Text, follow
 from planner.configurations.shell.lexer import plain_words
 from planner.domain.configuration import ERROR, Configuration, Setting
@@ -101,8 +102,9 @@ def _from_script(text: str, name: str) -> Configuration:
     reading.notes += script.notes if begin else (*script.notes, "the script starts nothing; its arguments are read")
     environment = launch.environment(script.environment(command), name)
     world = launch.world(command.words[:begin], given, script, name)
+    started = nodes(text, given, script, _launcher) if begin else ()
     whole = begin > 0 and bool(_OWN_PROGRAM.search(command.words[begin - 1].chars))
-    return _configuration(reading, environment, world, whole=whole)
+    return _configuration(reading, environment, world, started, whole=whole)
 
 
 def _torn(script: Script, reading: Reading) -> None:
@@ -153,6 +155,12 @@ def _launch(script: Script) -> tuple[Command, int] | None:
         if known and (best is None or score[:3] > best[:3]):
             best = score
     return (best[3], best[4]) if best else None
+
+
+def _launcher(script: Script) -> tuple[Text, ...]:
+    """Return the words of the command that starts a training, up to its first argument."""
+    found = _launch(script)
+    return found[0].words[: found[1]] if found else ()
 
 
 def _first_flag(words: Sequence[Text]) -> int:
@@ -213,6 +221,7 @@ def _configuration(
     reading: Reading,
     environment: dict[str, Setting] | None = None,
     world: Setting | None = None,
+    started: Nodes = (),
     *,
     whole: bool = True,
 ) -> Configuration:
@@ -226,7 +235,8 @@ def _configuration(
         settings=reading.settings,
         defaults=defaults(),
         environment=environment or {},
-        world=world,
+        world=world or ranks_of(started, reading.origin),
+        nodes=started,
         findings=reading.judged(foreign=foreign),
         doubtful=_doubtful(reading) if foreign else (),
         notes=reading.sentences(),

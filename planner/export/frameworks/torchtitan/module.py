@@ -18,7 +18,7 @@ from planner.export.frameworks.torchtitan.settings import (
 from planner.specs.plan import PlanFile
 
 TARGET = "torchtitan"
-HEAD = '"""torchtitan 0.3: torchrun ... -m torchtitan.train --module plan_titan --config plan."""\n'
+HEAD = '"""torchtitan 0.3, as plan_titan.py: torchrun ... -m torchtitan.train --module plan_titan --config plan."""\n'
 LAYER = "layers."
 CHECKPOINTS = {"full": "FullAC", "selective": "SelectiveAC"}
 
@@ -30,7 +30,7 @@ def module_text(file: PlanFile) -> str:
         CannotExpress: with every reason.
     """
     flavor = model_flavor(file, MODULE)
-    refuse(TARGET, _reasons(file, flavor))
+    refuse(TARGET, module_reasons(file))
     told = settings(file, "lm_head")
     if file.plan.num_stages > 1:
         told["training.disable_cuda_graphs"] = True
@@ -97,7 +97,9 @@ def _recipe(flavor: Flavor) -> str:
     return own or next(name for name, one in able.items() if not one.flavor.startswith("debug"))
 
 
-def _reasons(file: PlanFile, flavor: Flavor | None) -> Iterator[str]:
+def module_reasons(file: PlanFile) -> Iterator[str]:
+    """Yield why a plan cannot be a module."""
+    flavor = model_flavor(file, MODULE)
     yield from reasons(file)
     plan, strategy, sequence = file.plan, file.plan.stages[0].strategy, file.job.sequence
     most = flavor.config["max_position_embeddings"] if flavor else file.model.max_sequence

@@ -75,7 +75,7 @@ def settings(file: PlanFile, head: str) -> dict[str, Any]:
 
 def _reshard(plan: Plan) -> str:
     """Return when whole weights are dropped: with LoopedBFS the schedule does it, a chunk after its passes."""
-    if plan.num_stages > 1 and schedule_of(plan).gathers_once:
+    if plan.zero_stage and plan.num_stages > 1 and schedule_of(plan).gathers_once:
         return "never"
     return {3: "always", 2: "never"}.get(plan.zero_stage, "default")
 

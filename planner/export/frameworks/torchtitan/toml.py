@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.configurations.forms.torchtitan.catalog import TOML, Flavor
+from planner.export.frameworks.torchtitan.module import module_reasons
 from planner.export.frameworks.torchtitan.settings import (
     model_flavor,
     reasons,
@@ -19,7 +20,8 @@ from planner.specs.plan import PlanFile
 
 TARGET = "torchtitan-0.2"
 TABLES = ("training", "parallelism", "activation_checkpoint", "compile")
-HEAD = "# torchtitan 0.2: torchrun ... -m torchtitan.train --job.config_file plan_titan.toml\n"
+OR_NEWER = ", or use --to torchtitan for 0.3"
+HEAD = "# torchtitan 0.2, as plan_titan.toml: torchrun ... -m torchtitan.train --job.config_file plan_titan.toml\n"
 
 
 def toml_text(file: PlanFile) -> str:
@@ -45,18 +47,19 @@ def _reasons(file: PlanFile, flavor: Flavor | None) -> Iterator[str]:
     yield from reasons(file)
     plan, strategy = file.plan, file.plan.stages[0].strategy
     tensor, context = strategy.degree("tp"), strategy.degree("cp")
+    # The other version is no remedy where it cannot be told the plan either.
+    newer = not any(module_reasons(file))
     if flavor is None:
-        yield f"torchtitan 0.2 has no model of the sizes of {file.model.name}; --to torchtitan writes them out for 0.3"
+        written = "; --to torchtitan writes them out for 0.3" if newer else ""
+        yield f"torchtitan 0.2 has no model of the sizes of {file.model.name}{written}"
     elif plan.num_stages > 1 and not flavor.pipeline:
-        yield (
-            f"torchtitan 0.2 cannot cut {flavor.model} into stages; plan with `pp = 1`, or use --to torchtitan for 0.3"
-        )
+        yield f"torchtitan 0.2 cannot cut {flavor.model} into stages; plan with `pp = 1`{OR_NEWER * newer}"
     if tensor > 1 and not strategy.sequence_parallel:
         yield "torchtitan 0.2 cuts the sequence wherever there are tensor ranks, and the plan does not; use sp=1"
     if plan.num_replicas * context == 1 and max(tensor, plan.num_stages) > 1 and file.job.precision != "fp32":
         yield (
             "torchtitan 0.2 computes in fp32 where weights are not sharded and there are tensor or pipeline ranks;"
-            " plan with a dp of 2 or more, or use --to torchtitan for 0.3"
+            f" plan with a dp of 2 or more{OR_NEWER * newer}"
         )
     yield from uneven_sequence(file, 2 * tensor * context, "twice tensor times context degree")
 
