@@ -9,7 +9,7 @@ from planner.domain.cluster import Cluster
 from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
-from planner.domain.prediction import Certificate, Outcome, Prediction
+from planner.domain.prediction import Certificate, Outcome, Prediction, busiest_stage
 from planner.report.confidence import confidence_lines
 from planner.report.figures import gib, percent, plural, seconds, words
 from planner.report.header import header
@@ -92,7 +92,7 @@ def explain_text(
         "what binds",
         *(line for text in binding(plan, prediction) for line in bullet(text, width)),
         "",
-        *where_time_goes(prediction),
+        *where_time_goes(plan, prediction),
         "",
         MEMORY_TITLE,
         *memory_lines(plan, prediction),
@@ -138,12 +138,12 @@ def _pace(plan: Plan, prediction: Prediction) -> str:
     stages = prediction.stages
     if plan.other_pipelines:
         return _paces(plan, prediction)
-    slowest = max(range(len(stages)), key=lambda index: stages[index].time)
+    busiest = busiest_stage(plan, stages)
     mean = sum(stage.time for stage in stages) / len(stages)
-    if stages[slowest].time > mean * (1 + EVEN):
+    if stages[busiest].time > mean * (1 + EVEN):
         return (
-            f"stage {slowest} on {plan.stages[slowest].group} is the bottleneck: {seconds(stages[slowest].time)} for a "
-            f"micro-batch, {percent(stages[slowest].time / mean - 1)} more than the mean of the stages"
+            f"stage {busiest} on {plan.stages[busiest].group} is the bottleneck: {seconds(stages[busiest].time)} for a "
+            f"micro-batch, {percent(stages[busiest].time / mean - 1)} more than the mean of the stages"
         )
     return f"no single stage: all take {seconds(mean)} for a micro-batch within {percent(EVEN)}"
 

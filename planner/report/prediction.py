@@ -65,7 +65,7 @@ def prediction_text(
         *training_lines(plan, prediction, cluster, job, width),
         *strip_lines(plan, prediction, step, width),
         "",
-        *where_time_goes(prediction),
+        *where_time_goes(plan, prediction),
         "",
         MEMORY_TITLE,
         *memory_lines(plan, prediction),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from planner.domain.plan import Plan
-from planner.domain.prediction import Prediction, StagePrediction
+from planner.domain.prediction import Prediction, StagePrediction, busiest_stage
 from planner.report.cells import OTHER, Stretch, lengths, sampled
 from planner.report.figures import count, gib, percent, plural, seconds, words
 from planner.report.layout import SEPARATOR, WIDTH, bar, joined, labelled
@@ -64,8 +64,7 @@ def _shown(plan: Plan, prediction: Prediction, number: int) -> tuple[list[int], 
     stages, starts = prediction.stages, _starts(plan)
     if len(stages) <= MOST:
         return list(range(len(stages))), ""
-    times = [one.num_microbatches for one in plan.pipelines for _ in one.stages]
-    busiest = max(range(len(stages)), key=lambda index: times[index] * stages[index].time)
+    busiest = busiest_stage(plan, stages)
     fullest = max(range(len(stages)), key=lambda index: stages[index].peak_memory / stages[index].memory_limit)
     chosen = {busiest, fullest, *starts, *(start - 1 for start in starts[1:]), len(stages) - 1}
     while len(chosen) < number:

@@ -103,7 +103,7 @@ def test_each_look_has_its_share() -> None:
 
 
 def test_sending_is_told_from_idling() -> None:
-    """Where a stage waits for what it sends, that is no bubble; beside computation, it is."""
+    """Where a stage waits for what it sends, that is shown apart from waiting for others."""
     plan, found = made(2, 2, hop=1.0, blocking=True)
     assert ">" in strips(plan, found)[0]
     assert "> sends" in strip_lines(plan, filled(plan), found)[-1]
