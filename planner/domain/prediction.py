@@ -65,7 +65,7 @@ class StagePrediction:
 
 
 def busiest_stage(plan: Plan, stages: Sequence[StagePrediction]) -> int:
-    """Return which of the `stages` of all kinds of pipelines works longest in a step of `plan`; of equal ones the first.
+    """Return which of the `stages` of all kinds of pipelines works longest in a step of `plan`, the first of equals.
 
     Work is passes: what a stage waits for, be it others or what it sends, is none.
     """
