@@ -13,7 +13,7 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.parallelism import AXES
 from planner.report.figures import count, gib, percent, seconds
-from planner.report.layout import WIDTH, table, wrapped_rows
+from planner.report.layout import WIDTH, fitted, worded
 from planner.report.stages import degrees, recompute
 from planner.report.to_json import prediction_record
 
@@ -86,13 +86,13 @@ def difference_text(names: tuple[str, str], before: Side, after: Side, width: in
     changed = decided(before, after)
     head = ["", *names]
     rows = [[one.name, one.before, one.after] for one in changed]
-    lines = ["decision", *table(head, wrapped_rows(head, rows, width, indent=2), indent=2)]
+    lines = ["decision", *worded(head, rows, width, indent=2)]
     lines = lines if changed else ["decision: the same"]
     outlook = predicted(before, after)
     if outlook:
         head = ["", *names, "change"]
         rows = [[one.name, one.before, one.after, one.change] for one in outlook]
-        lines += ["prediction", *table(head, wrapped_rows(head, rows, width, indent=2), right="change", indent=2)]
+        lines += ["prediction", *fitted(head, rows, width, right="change", indent=2)]
     return "\n".join(lines) + "\n"
 
 

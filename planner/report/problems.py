@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, Shortage
 from planner.report.figures import count, gib, plural, seconds
-from planner.report.layout import WIDTH, bullet, labelled, table, wrapped_rows
+from planner.report.layout import WIDTH, bullet, labelled, worded
 
 _NUMBERED = re.compile(r"(.*\[)(\d+)(\].*)")
 """A place with a number, as in ``stages[3].group``."""
@@ -97,7 +97,7 @@ def repair_lines(repairs: Sequence[Repair], width: int = WIDTH) -> list[str]:
     """Return changes that would help, one a row, in their order."""
     head = ["change", "step", "slower", "effect"]
     rows = [[repair.change, _step(repair), _slower(repair), repair.effect] for repair in repairs]
-    shown = table(head, wrapped_rows(head, rows, width, indent=2), right="step,slower", indent=2)
+    shown = worded(head, rows, width, right="step,slower", indent=2)
     return ["what would help, cheapest first", *shown]
 
 
@@ -132,5 +132,5 @@ def rejection_lines(rejections: Mapping[str, int], width: int = WIDTH) -> list[s
     rows = [[count(number), reason] for reason, number in ordered[:REASONS]]
     if len(ordered) > REASONS:
         rows.append([count(sum(number for _, number in ordered[REASONS:])), "other reasons"])
-    lines = table(head, wrapped_rows(head, rows, width, indent=2), right="number", indent=2)
+    lines = worded(head, rows, width, right="number", indent=2)
     return ["candidates that were rejected", *lines]

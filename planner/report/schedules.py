@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from planner.report.layout import WIDTH, labelled, table, wrapped_rows
+from planner.report.layout import WIDTH, labelled, table, worded
 from planner.schedules import Schedule
 
 SHAPE = (8, 64)
@@ -28,7 +28,7 @@ def show_schedules(schedules: Sequence[Schedule], width: int = WIDTH) -> str:
     if len(schedules) == 1:
         lines = [*labelled("", schedules[0].summary, width, indent=0), "", *table(head, rows)]
     else:
-        lines = table(head, wrapped_rows(head, rows, width))
+        lines = worded(head, rows, width)
     note = (
         "chunks: virtual stages of a rank; weights: copies that the ranks hold together; training: with stale weights,"
         " or the same as one step over the whole batch. planner plan chooses among 1f1b, gpipe, interleaved and what "
