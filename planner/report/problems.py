@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, Shortage
 from planner.report.figures import count, gib, plural, seconds
-from planner.report.layout import WIDTH, bullet, labelled, worded
+from planner.report.layout import WIDTH, bullet, heading, labelled, worded
 
 _NUMBERED = re.compile(r"(.*\[)(\d+)(\].*)")
 """A place with a number, as in ``stages[3].group``."""
@@ -98,7 +98,8 @@ def repair_lines(repairs: Sequence[Repair], width: int = WIDTH) -> list[str]:
     head = ["change", "step", "slower", "effect"]
     rows = [[repair.change, _step(repair), _slower(repair), repair.effect] for repair in repairs]
     shown = worded(head, rows, width, right="step,slower", indent=2)
-    return ["what would help, cheapest first", *shown]
+    rough = " (about: of a good plan, not of the best)" if any(repair.is_rough for repair in repairs) else ""
+    return [*heading(f"what would help, cheapest first{rough}", width), *shown]
 
 
 def no_time_text(error: NoPlanInTime) -> str:
@@ -116,7 +117,8 @@ def _shortage(shortage: Shortage) -> str:
 
 
 def _step(repair: Repair) -> str:
-    return seconds(repair.step_time) if repair.step_time else ""
+    about = "about " if repair.is_rough else ""
+    return f"{about}{seconds(repair.step_time)}" if repair.step_time else ""
 
 
 def _slower(repair: Repair) -> str:

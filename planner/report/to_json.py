@@ -235,6 +235,7 @@ def repair_records(repairs: Sequence[Repair]) -> list[dict[str, Any]]:
             "change": repair.change,
             "effect": repair.effect,
             "step_time_s": float(repair.step_time),
+            "is_rough": repair.is_rough,
             "slower_by": repair.slower_by,
             "peak_memory_bytes": float(repair.peak_memory),
         }
