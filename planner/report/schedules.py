@@ -33,7 +33,7 @@ def show_schedules(schedules: Sequence[Schedule], frameworks: Sequence[Framework
     note = (
         "chunks: virtual stages of a rank; weights: copies that the ranks hold together; training: with stale weights,"
         " or the same as one step over the whole batch. planner plan chooses among 1f1b, gpipe, interleaved and what "
-        "the framework runs, unless --schedule names one"
+        "the framework has a name for, unless --schedule names one"
     )
     return "\n".join([*lines, "", *labelled("", note, width, indent=0)]) + "\n"
 

@@ -11,9 +11,9 @@ from planner.report.cells import OTHER, Stretch, lengths, sampled
 from planner.report.figures import count, gib, percent, plural, seconds, words
 from planner.report.layout import SEPARATOR, WIDTH, bar, joined, labelled
 from planner.report.looks import BY_TURNS, BY_TURNS_STYLE, IDLE, KINDS, OTHER_STYLES, SENDS, STYLES, Look
+from planner.report.overlap import is_longer
 from planner.report.span import Segment
 from planner.report.window import busy
-from planner.schedules import schedule_of
 from planner.simulate import Event, Timeline
 from planner.simulate.events import COMPUTE, DP, P2P
 from planner.simulate.timeline import num_passes
@@ -103,9 +103,9 @@ def _strips(
     title = f"{TITLE.ljust(name + part.num_cells)}{'busy'.rjust(beside) * bool(beside)}{SEPARATOR}memory"
     lines = _rows(plan, shown, texts)
     said = [_legend({*"".join(strips)}), joined(f"a column is {seconds(part.cell)}")]
-    schedule = schedule_of(plan)
-    if schedule.joins_steps or not schedule.flushes:
-        said.append(f"a step takes {joined(seconds(step.step_time))} alone, as here, and less among others")
+    if is_longer(step):
+        alone, among = joined(seconds(step.step_time)), joined(seconds(step.adds))
+        said.append(f"a step takes {alone} alone, as here, and {among} among others")
     return [title, *lines], "; ".join(said)
 
 

@@ -51,7 +51,7 @@ def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST
         *_memory(found, shown),
         *_gap(shown, threads),
     ]
-    notes = [*([overlap(plan, found)] if found.is_cut_out else []), *([_note(shown)] if shown.gap else [])]
+    notes = [*filter(None, [overlap(plan, found)]), *([_note(shown)] if shown.gap else [])]
     document = {
         "displayTimeUnit": "ms",
         "otherData": {

@@ -111,7 +111,7 @@ def timeline(about: Subject) -> Markup:
         ),
         tag("p", f"{plural(hidden, 'stage')} more not drawn.") if hidden else "",
         tag("p", f"The gap stands for {plural(shown.num_hidden, 'event')}, which repeat.") if shown.gap else "",
-        tag("p", f"Note: {overlap(plan, found)}.") if found.is_cut_out else "",
+        tag("p", f"Note: {note}.") if (note := overlap(plan, found)) else "",
         tag("p", HELP, class_="readout", role="status", aria_live="polite"),
         legend(looks, shown.events, _said(plan)),
         tag("details", tag("summary", "In figures"), _figures(found), class_="figures"),
