@@ -11,12 +11,12 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import FORWARD_BACKWARD, PEAK_WORDS, Prediction
 from planner.errors import Problem, Repair
 from planner.report.confidence import confidence_lines, likely_memory
-from planner.report.figures import gib, plural, words
+from planner.report.figures import gib, words
 from planner.report.header import header
 from planner.report.layout import WIDTH, fitted, heading, labelled
 from planner.report.plan import decision, idle_lines, speed, training_lines, where_time_goes
 from planner.report.pressure import warning_lines
-from planner.report.problems import problem_lines, repair_lines, spans
+from planner.report.problems import problem_count, problem_lines, repair_lines, spans
 from planner.report.stages import ROWS, runs, stage_table
 from planner.report.staleness import stale_lines
 from planner.report.strip import strip_lines
@@ -70,7 +70,7 @@ def prediction_text(
         *memory_lines(plan, prediction, width),
     ]
     if problems:
-        lines += ["", f"{plural(len(problems), 'problem')}", *problem_lines(problems, width)]
+        lines += ["", problem_count(problems), *problem_lines(problems, width)]
     if repairs:
         lines += ["", *repair_lines(repairs, width)]
     return "\n".join(lines) + "\n"

@@ -18,17 +18,28 @@ REASONS = 8
 
 def problem_lines(problems: Sequence[Problem], width: int = WIDTH) -> list[str]:
     """Return one item for each problem; what is wrong in the same way of several stages is one."""
+    items = [
+        f"{Problem(f'{before}{spans(numbers)}{after}' if numbers else before, message)}{f' [{code}]' * bool(code)}"
+        for (before, after, message, code), numbers in _alike(problems).items()
+    ]
+    return [line for item in items for line in bullet(item, width)]
+
+
+def problem_count(problems: Sequence[Problem], noun: str = "problem") -> str:
+    """Return how many problems there are, and how many items `problem_lines` makes of them where these are fewer."""
+    number, kinds = len({*problems}), len(_alike(problems))
+    return plural(number, noun) + (f" of {plural(kinds, 'kind')}" if kinds < number else "")
+
+
+def _alike(problems: Sequence[Problem]) -> dict[tuple[str, str, str, str], list[int]]:
+    """Return (place before a number, behind it, message, code) -> the numbers of the places that have that problem."""
     alike: dict[tuple[str, str, str, str], list[int]] = {}
     for problem in dict.fromkeys(problems):
         match = _NUMBERED.fullmatch(problem.place)
         before, after = (match[1], match[3]) if match else (problem.place, "")
         numbers = alike.setdefault((before, after, problem.message, problem.code), [])
         numbers += [int(match[2])] if match else []
-    items = [
-        f"{Problem(f'{before}{spans(numbers)}{after}' if numbers else before, message)}{f' [{code}]' * bool(code)}"
-        for (before, after, message, code), numbers in alike.items()
-    ]
-    return [line for item in items for line in bullet(item, width)]
+    return alike
 
 
 def spans(numbers: Sequence[int]) -> str:
@@ -72,8 +83,8 @@ def check_text(
         warnings: what works, but hurts.
         more: lines behind all that, such as repairs.
     """
-    answer = plural(len(problems), "problem") if problems else "good"
-    answer += f", {plural(len(warnings), 'warning')}" if warnings else ""
+    answer = problem_count(problems) if problems else "good"
+    answer += f", {problem_count(warnings, 'warning')}" if warnings else ""
     marked = [replace(one, message=f"warning: {one.message}") for one in warnings]
     lines = [f"{source}: {answer}", *problem_lines(problems, width), *problem_lines(marked, width)]
     lines += [line for text in summary for line in labelled("", text, width, indent=2)]

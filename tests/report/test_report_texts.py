@@ -16,7 +16,7 @@ from planner.report.explain import binding, explain_text
 from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
 from planner.report.prediction import prediction_text
-from planner.report.problems import no_plan_text, problem_lines, problems_text
+from planner.report.problems import check_text, no_plan_text, problem_lines, problems_text
 from planner.report.schedules import schedule_record, show_schedules
 from planner.report.show import show_cluster, show_devices, show_frameworks, show_model, show_optimizers
 from planner.report.terminal import readable, write
@@ -126,6 +126,18 @@ def test_the_same_problem_of_many_stages_is_one_line() -> None:
         "  - stages[0-2, 4].group: is gone",
         "  - stages[3].group: is full",
         "  - plan: is late",
+    ]
+
+
+def test_problems_are_counted_and_their_kinds_too() -> None:
+    """Five stages with two kinds of trouble, told in two lines; a problem that is told twice is one."""
+    found = [Problem(f"stages[{n}].group", "is gone" if n != 3 else "is full") for n in range(5)]
+    assert check_text("p.yaml", found, ()).splitlines()[0] == "p.yaml: 5 problems of 2 kinds"
+    assert check_text("p.yaml", found[2:4] * 2, (), warnings=found[:2]).splitlines() == [
+        "p.yaml: 2 problems, 2 warnings of 1 kind",
+        "  - stages[2].group: is gone",
+        "  - stages[3].group: is full",
+        "  - stages[0-1].group: warning: is gone",
     ]
 
 
