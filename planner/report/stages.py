@@ -102,7 +102,7 @@ def replicas_text(plan: Plan) -> str:
     """Return how many replicas of a kind there are, and what each works on."""
     each = f"{plural(plan.num_microbatches, 'micro-batch').removesuffix('s')}{'es' * (plan.num_microbatches > 1)}"
     short = f" ({plural(plan.short_replicas, 'replica')} on one less)" if plan.short_replicas else ""
-    share = f"{count(plan.samples)} samples a step"
+    share = f"{count(plan.samples)} samples"
     return f"{plural(plan.num_replicas, 'replica')} with {each} of {plan.micro_batch} a step{short}, {share}"
 
 
