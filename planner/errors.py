@@ -80,6 +80,8 @@ class Repair:
     """[bytes] of its fullest device."""
     slower_by: float | None = None
     """[-] of its time per token, against the plan that does not fit; None where there was no plan."""
+    is_rough: bool = False
+    """Whether the time is that of a good plan after the change, not of the best: the best one takes no longer."""
 
 
 class NoFeasiblePlan(PlannerError):

@@ -16,6 +16,7 @@ from planner.report.stages import stage_table
 from planner.report.staleness import by_stage, stale_lines
 from planner.report.to_json import prediction_record
 from planner.schedules import SCHEDULES, schedule_of
+from planner.specs import catalog
 from planner.specs.cluster import read_cluster
 from planner.specs.constraints import parse_constraint
 from planner.specs.decision import decision, decision_record
@@ -219,7 +220,7 @@ def test_a_single_stage_that_updates_each_micro_batch_is_told() -> None:
 
 def test_a_listing_tells_what_all_ranks_share() -> None:
     """2BW has two versions and is one step old everywhere; what depends on the rank is null."""
-    listed = {one.name: schedule_record(one) for one in SCHEDULES}
+    listed = {one.name: schedule_record(one, catalog.frameworks()) for one in SCHEDULES}
     assert (listed["pipedream-2bw"]["weight_copies"], listed["pipedream-2bw"]["staleness"]) == (2, 1)
     assert (listed["pipedream"]["weight_copies"], listed["pipedream"]["staleness"]) == (None, None)
     assert (listed["xpipe"]["weight_copies"], listed["xpipe"]["staleness"]) == (2, None)

@@ -15,6 +15,10 @@ from planner.domain.cluster import Cluster, Device, DeviceGroup, Link, Network
 from planner.domain.job import Job
 from planner.domain.model import Model, Shard, Work
 from planner.domain.plan import Plan, Stage, Strategy
+from planner.domain.prediction import busiest_stage
+from planner.report.explain import binding
+from planner.report.plan import where_time_goes
+from planner.report.to_json import prediction_record
 from planner.schedules import Schedule, schedule
 from planner.simulate import lower_bound, predict, replay
 from planner.simulate.rank import Rank
@@ -229,6 +233,41 @@ def test_prediction_by_hand() -> None:
     assert prediction.tokens_per_second == pytest.approx(12 * 16 / 40.75)
     assert prediction.samples_per_second == pytest.approx(12 / 40.75)
     assert prediction.num_devices == 6
+
+
+def test_waiting_for_what_was_sent_is_no_work() -> None:
+    """One micro-batch, 3 s on stage 0 and 4 s on stage 1, which wait 3 s for activations sent and 1 s for gradients.
+
+    F0 0-1, sent by 4, F1 4-5, B1 5-8, sent by 9, B0 9-11. Stage 0 waits longer than stage 1, which works longer and is
+    the busiest: of 11 s 4 s of passes, 1 s of transfers, and 6 s for others. Both work 7 s of 2 x 11 s.
+    """
+    stages = (stage_cost(1.0, 2.0, 0.0), stage_cost(1.0, 3.0, 0.0))
+    costs = PlanCost(stages=stages, hops=(Hop(forward=3.0, backward=1.0),), step_overhead=0.0, blocking=True)
+    plan = replace(PLAN, num_microbatches=1)
+    prediction = predict(plan, costs, CLUSTER, MODEL, JOB)
+    passes = {"matmul": 2.5, "attention": 1.5, "stage_transfers": 1.0}
+    waiting = {"pipeline_bubble": 6.0, "sync": 0.0, "step_overhead": 0.0}
+    assert dict(prediction.time) == pytest.approx(passes | waiting)
+    assert prediction.bubble_fraction == pytest.approx(1 - 7 / 22)
+    assert busiest_stage(plan, prediction.stages) == 1
+    assert where_time_goes(plan, prediction)[0] == "where a step goes (stage 1, the busiest)"
+    assert prediction_record(plan, prediction)["busiest_stage"] == 1
+    assert "stage 1 on old is the bottleneck" in binding(plan, prediction)[0]
+
+
+def test_the_busiest_stage_is_that_of_all_kinds_of_pipelines() -> None:
+    """Beside the pipeline of 40 s one of a single stage works 10 x 3.9 s: longest of all, and it waits a second.
+
+    Stage 1 works 36 s. The exchange of 0.5 s, that of stage 0, follows both; of the step of 40.75 s 39 s are passes.
+    """
+    stage = stage_cost(1.3, 2.6, 0.25)
+    other = replace(PLAN, stages=(replace(PLAN.stages[1], first_layer=0),), num_microbatches=10)
+    plan = replace(PLAN, other_pipelines=(other,))
+    costs = replace(COSTS, others=(PlanCost(stages=(stage,), hops=(), step_overhead=0.25),))
+    prediction = predict(plan, costs, CLUSTER, MODEL, JOB)
+    assert busiest_stage(plan, prediction.stages) == 2
+    parts = {"matmul": 26.0, "attention": 13.0, "pipeline_bubble": 1.0, "sync": 0.5, "step_overhead": 0.25}
+    assert dict(prediction.time) == pytest.approx(parts)
 
 
 def test_prediction_of_memory() -> None:

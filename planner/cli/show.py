@@ -125,15 +125,18 @@ def schedules(
     from planner.report.schedules import schedule_record, show_schedules
     from planner.report.staleness import weights_record
     from planner.report.terminal import page_width, write
-    from planner.schedules import SCHEDULES, cell, csv_text
+    from planner.schedules import ANY_ORDER, SCHEDULES, cell, csv_text
+    from planner.specs.catalog import frameworks
 
     if name is None or stages is None:
-        found = SCHEDULES if name is None else (_schedule(name, chunks, group),)
+        found = (*SCHEDULES, ANY_ORDER) if name is None else (_schedule(name, chunks, group),)
         if form is Format.text:
-            write(show_schedules(found, page_width()))
+            write(show_schedules(found, frameworks(), page_width()))
         else:
-            _write({"schedules": [schedule_record(one) for one in found]}, form)
+            _write({"schedules": [schedule_record(one, frameworks()) for one in found]}, form)
         return
+    if name == ANY_ORDER.name:
+        raise SpecError.of("--stages", f"{name} has passes in a plan alone; leave it out, or see order of a plan file")
     listed, batches = _schedule(name, chunks, group), microbatches or 2 * stages
     reason = listed.blocker(stages, batches)
     if reason:
@@ -145,15 +148,17 @@ def schedules(
         held = [listed.held(rank, stages, batches) for rank in range(stages)]
         stale = [weights_record(listed, rank, stages, batches) for rank in range(stages)]
         weights = {"weights": stale} if listed.changes_semantics else {}
-        _write({**schedule_record(listed), "ranks": ranks, "in_flight": held, **weights}, form)
+        _write({**schedule_record(listed, frameworks()), "ranks": ranks, "in_flight": held, **weights}, form)
 
 
 def _schedule(name: str, chunks: int, group: int) -> Schedule:
     """Return a schedule that a user names."""
     from planner.errors import SpecError
-    from planner.schedules import SCHEDULES, schedule
+    from planner.schedules import ANY_ORDER, SCHEDULES, schedule
 
-    names = [listed.name for listed in SCHEDULES]
+    if name == ANY_ORDER.name:
+        return ANY_ORDER
+    names = [listed.name for listed in (*SCHEDULES, ANY_ORDER)]
     if name not in names:
         raise SpecError.of("NAME", f"there is no schedule {name}; known are {', '.join(names)}")
     listed = schedule(name, chunks, group)

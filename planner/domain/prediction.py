@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.domain.confidence import Confidence
@@ -63,6 +64,15 @@ class StagePrediction:
         return self.peak_memory <= self.memory_limit
 
 
+def busiest_stage(plan: Plan, stages: Sequence[StagePrediction]) -> int:
+    """Return which of the `stages` of all kinds of pipelines works longest in a step of `plan`, the first of equals.
+
+    Work is passes: what a stage waits for, be it others or what it sends, is none.
+    """
+    times = [one.num_microbatches for one in plan.pipelines for _ in one.stages]
+    return max(range(len(stages)), key=lambda index: times[index] * stages[index].time)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """Time and memory of a plan."""
@@ -75,9 +85,10 @@ class Prediction:
     model_flops_utilization: float
     """[-] model FLOP over the 16-bit peak of the devices in use."""
     bubble_fraction: float
-    """[-] idle share of the pipeline's compute lanes between the first and the last pass."""
+    """[-] idle share of the pipeline's compute lanes between the first and the last pass; waiting for what was sent is
+    idling."""
     time: tuple[tuple[str, float], ...]
-    """[s] of the step by part, on its critical stage; the parts sum to the step time."""
+    """[s] of the step by part, on its busiest stage; the parts sum to the step time."""
     stages: tuple[StagePrediction, ...]
     confidence: Confidence | None = None
     """How far it can be trusted; None where nobody asked."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from planner.domain.plan import Plan
-from planner.domain.prediction import Prediction
+from planner.domain.prediction import Prediction, busiest_stage
+from planner.report.figures import words
 from planner.units import NANOSECOND
 
 TICK = 2 * NANOSECOND
@@ -79,18 +80,17 @@ def lost_because(winner: Finalist, other: Finalist) -> str:
     ours, theirs = _comparable(winner, other), _comparable(other, winner)
     worse = {part: theirs.get(part, 0.0) - ours.get(part, 0.0) for part in {*ours, *theirs}}
     part = max(sorted(worse), key=lambda name: worse[name])
-    return f"{part.replace('_', ' ')} +{worse[part] / winner.prediction.step_time:.1%}"
+    return f"{words(part)} +{worse[part] / winner.prediction.step_time:.1%}"
 
 
 def _comparable(finalist: Finalist, beside: Finalist) -> dict[str, float]:
-    """Return the step [s] by part; passes are one part where the slowest stages of the two sit on unlike groups."""
+    """Return the step [s] by part; passes are one part where the busiest stages of the two sit on unlike groups."""
     parts = dict(finalist.prediction.time)
-    if _slowest_group(finalist) == _slowest_group(beside):
+    if _busiest_group(finalist) == _busiest_group(beside):
         return parts
     waiting = {name: seconds for name, seconds in parts.items() if name in WAITING}
-    return {**waiting, "slowest stage": sum(parts.values()) - sum(waiting.values())}
+    return {**waiting, "busiest stage": sum(parts.values()) - sum(waiting.values())}
 
 
-def _slowest_group(finalist: Finalist) -> str:
-    stages = finalist.prediction.stages
-    return finalist.plan.all_stages[max(range(len(stages)), key=lambda index: stages[index].time)].group
+def _busiest_group(finalist: Finalist) -> str:
+    return finalist.plan.all_stages[busiest_stage(finalist.plan, finalist.prediction.stages)].group

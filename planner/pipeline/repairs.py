@@ -21,7 +21,7 @@ from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
 
 ROUGH_GAP = 0.2
-"""[-] a repair must be possible, not optimal."""
+"""[-] a repair must be possible, not optimal: its step time is said to be rough."""
 ANY_GAP = 0.95
 """[-] where any plan will do."""
 SCALE_MAX = 1024.0
@@ -50,7 +50,7 @@ def explain_infeasible(
         if made is not None:
             repair = repaired(Change(text=change, plan=made, cluster=changed_cluster, job=changed_job), model)
             assert repair is not None, f"the program made a plan that breaks a rule, with {change}"
-            repairs.append(repair)
+            repairs.append(replace(repair, is_rough=True))
     return NoFeasiblePlan(str(error), error.rejections, shortage, repairs)
 
 

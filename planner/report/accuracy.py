@@ -8,7 +8,7 @@ from planner.accuracy.errors import Errors
 from planner.accuracy.measures import Accuracy, Figures
 from planner.accuracy.ranking import LEAST, Key
 from planner.report.figures import count, percent, plural
-from planner.report.layout import SEPARATOR, WIDTH, cut, labelled, table, wrapped_rows
+from planner.report.layout import SEPARATOR, WIDTH, cut, labelled, table, worded
 
 LABEL_MAX = 32
 """[columns] of what a row is about."""
@@ -120,4 +120,4 @@ def _listed(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     """Return a table whose last column is text, wrapped."""
     if not rows:
         return []
-    return ["", *table(head, wrapped_rows(head, rows, width - len(SEPARATOR)), right=",".join(head[:-1]))]
+    return ["", *worded(head, rows, width - len(SEPARATOR), right=",".join(head[:-1]))]

@@ -8,7 +8,7 @@ from typing import Any
 from planner.accuracy.errors import Errors
 from planner.calibration.fit import PER_CONSTANT, Fit, Fitted
 from planner.report.figures import count, percent, plural
-from planner.report.layout import SEPARATOR, WIDTH, labelled, table, wrapped_rows
+from planner.report.layout import SEPARATOR, WIDTH, labelled, table, worded
 from planner.report.to_json import FORMAT_VERSION
 
 POOR = 0.25
@@ -35,7 +35,7 @@ def calibration_text(fit: Fit, *, kept: bool, width: int = WIDTH) -> str:
     ]
     if rows.left_out:
         head, reasons = ["left out", "because"], [[count(number), reason] for reason, number in rows.left_out]
-        lines += ["", *table(head, wrapped_rows(head, reasons, width - len(SEPARATOR)), right="left out")]
+        lines += ["", *worded(head, reasons, width - len(SEPARATOR), right="left out")]
     use = f"planner plan cluster.yaml MODEL, which then takes --framework {rows.framework} by itself"
     lines += ["", *labelled("next", use if kept else f"-o cluster.yaml keeps this, for {use}", width)]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import Prediction
 from planner.report.choices import choices
 from planner.report.figures import count, gib, percent, seconds
-from planner.report.layout import WIDTH, joined, table, wrapped_rows
+from planner.report.layout import WIDTH, fitted, joined, table, wrapped_rows
 from planner.report.to_json import prediction_record
 
 
@@ -92,7 +92,7 @@ def difference_text(names: tuple[str, str], before: Side, after: Side, width: in
     if outlook:
         head = ["", *names, "change"]
         rows = [[one.name, one.before, one.after, one.change] for one in outlook]
-        lines += ["prediction", *table(head, wrapped_rows(head, rows, width, indent=2), right="change", indent=2)]
+        lines += ["prediction", *fitted(head, rows, width, right="change", indent=2)]
     return "\n".join(lines) + "\n"
 
 

@@ -9,13 +9,13 @@ from planner.domain.cluster import Cluster
 from planner.domain.job import Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
-from planner.domain.prediction import Certificate, Outcome, Prediction
+from planner.domain.prediction import Certificate, Outcome, Prediction, busiest_stage
 from planner.report.confidence import confidence_lines
 from planner.report.figures import gib, percent, plural, seconds, words
 from planner.report.header import header
-from planner.report.layout import WIDTH, bullet, joined, labelled, table
+from planner.report.layout import WIDTH, bullet, fitted, heading, joined, labelled
 from planner.report.plan import NOTHING, decision, proof, runner_up_table, speed, where_time_goes
-from planner.report.prediction import MEMORY_TITLE, memory_lines
+from planner.report.prediction import memory_lines
 from planner.report.problems import rejection_lines, spans
 from planner.report.ranks import rank_lines
 from planner.report.stages import stage_table
@@ -79,7 +79,7 @@ def explain_text(
     lines = [
         *header(cluster, model, job, (), width),
         "",
-        *stage_table(plan, prediction, cluster),
+        *stage_table(plan, prediction, cluster, width),
         "",
         *labelled("plan", decision(plan), width),
         *(rank_lines(placed, width) if placed else []),
@@ -92,10 +92,9 @@ def explain_text(
         "what binds",
         *(line for text in binding(plan, prediction) for line in bullet(text, width)),
         "",
-        *where_time_goes(prediction),
+        *where_time_goes(plan, prediction, width),
         "",
-        MEMORY_TITLE,
-        *memory_lines(plan, prediction),
+        *memory_lines(plan, prediction, width),
     ]
     if found:
         lines += _searched(plan, prediction, found, width)
@@ -138,12 +137,12 @@ def _pace(plan: Plan, prediction: Prediction) -> str:
     stages = prediction.stages
     if plan.other_pipelines:
         return _paces(plan, prediction)
-    slowest = max(range(len(stages)), key=lambda index: stages[index].time)
+    busiest = busiest_stage(plan, stages)
     mean = sum(stage.time for stage in stages) / len(stages)
-    if stages[slowest].time > mean * (1 + EVEN):
+    if stages[busiest].time > mean * (1 + EVEN):
         return (
-            f"stage {slowest} on {plan.stages[slowest].group} is the bottleneck: {seconds(stages[slowest].time)} for a "
-            f"micro-batch, {percent(stages[slowest].time / mean - 1)} more than the mean of the stages"
+            f"stage {busiest} on {plan.stages[busiest].group} is the bottleneck: {seconds(stages[busiest].time)} for a "
+            f"micro-batch, {percent(stages[busiest].time / mean - 1)} more than the mean of the stages"
         )
     return f"no single stage: all take {seconds(mean)} for a micro-batch within {percent(EVEN)}"
 
@@ -169,7 +168,7 @@ def _searched(plan: Plan, prediction: Prediction, found: Outcome, width: int) ->
     if found.plan != plan:
         change = found.prediction.step_time / prediction.step_time - 1
         text = f"{decision(found.plan)}: {joined(f'{seconds(found.prediction.step_time)} ({change:+.1%})')}"
-        lines += ["", "a search for the same job finds another plan", *labelled("", text, width)]
+        lines += ["", *heading("a search for the same job finds another plan", width), *labelled("", text, width)]
     lines += runner_up_table(found, width)
     rejected = rejection_lines(dict(found.search.rejections), width)
     return [*lines, *([""] if rejected else []), *rejected]
@@ -177,10 +176,10 @@ def _searched(plan: Plan, prediction: Prediction, found: Outcome, width: int) ->
 
 def why_not_lines(comparison: Comparison, width: int = WIDTH) -> list[str]:
     """Return what the plan would lose or gain under a constraint."""
-    title = f"why not {comparison.constraint.text}?"
+    title = heading(f"why not {comparison.constraint.text}?", width)
     outcome = comparison.outcome
     if outcome is None:
-        return [title, *labelled("", f"no plan is possible: {comparison.infeasible}", width)]
+        return [*title, *labelled("", f"no plan is possible: {comparison.infeasible}", width)]
     slower = comparison.slower_by
     verdict = "as fast" if abs(slower) < 5e-4 else f"{percent(abs(slower))} {'slower' if slower > 0 else 'faster'}"
     text = f"{decision(outcome.plan)}: {joined(f'{seconds(outcome.prediction.step_time)}, {verdict}')}"
@@ -190,4 +189,4 @@ def why_not_lines(comparison: Comparison, width: int = WIDTH) -> list[str]:
         if max(mine, other) > NOTHING * outcome.prediction.step_time
     ]
     head = ["part", "this plan", "that plan", "difference"]
-    return [title, *labelled("", text, width), *table(head, rows, right="this plan,that plan,difference", indent=2)]
+    return [*title, *labelled("", text, width), *fitted(head, rows, width, right=",".join(head[1:]), indent=2)]

@@ -8,6 +8,8 @@ from planner.units import GIB, Bytes, Seconds
 
 _LARGE = ((1e12, "T"), (1e9, "B"), (1e6, "M"))
 """From where on a count is shortened, and by which letter."""
+_WORDS = {"pipeline_bubble": "waiting for others"}
+"""Identifier -> what says it better: what one stage waits for, beside the bubble, which is of all of them."""
 _DAY = 86_400.0
 """[s]"""
 
@@ -66,8 +68,8 @@ def plural(number: int, noun: str) -> str:
 
 
 def words(name: str) -> str:
-    """Return an identifier as words, ``pipeline bubble``."""
-    return name.replace("_", " ")
+    """Return an identifier as words, ``step overhead``."""
+    return _WORDS.get(name, name.replace("_", " "))
 
 
 def _digits(number: float) -> str:

@@ -9,7 +9,7 @@ from itertools import groupby
 from planner.domain.plan import Plan
 from planner.report.cells import OTHER, Stretch, lengths
 from planner.report.figures import gib, seconds, words
-from planner.report.layout import WIDTH, cut, joined, labelled
+from planner.report.layout import WIDTH, cut, heading, joined, labelled
 from planner.report.looks import (
     BUSY_ELSEWHERE,
     CUT,
@@ -23,7 +23,7 @@ from planner.report.looks import (
 )
 from planner.report.overlap import overlap
 from planner.report.plan import decision
-from planner.report.span import Segment, segments
+from planner.report.span import GAP, Segment, segments
 from planner.report.stages import replicas_text
 from planner.report.window import busy
 from planner.simulate import Event, Timeline
@@ -31,6 +31,8 @@ from planner.simulate.events import COMPUTE, DP, P2P
 
 GROUP = 14
 """[columns] that the name of a group may take."""
+NAMED = 60
+"""[columns] of a page from which on groups are named."""
 MOST_ROWS = 48
 """Lines of stages; of more the last ones are counted."""
 MOST_CHUNKS = 24
@@ -60,12 +62,12 @@ class _Row:
 
 def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
     """Return the drawing of a step: of a long one its beginning and its end, if all between them repeats."""
-    rows = _rows(plan)
+    rows = _rows(plan, width)
     shown = rows[: MOST_ROWS - 1] if len(rows) > MOST_ROWS else rows
     title = max(len(row.title) for row in shown)
     busies = [f"{busy(passes) / found.step_time:>5.0%}" for passes in found.passes]
     peaks = [gib(max(size for _, size in memory)).rjust(7) for memory in found.memory]
-    cells = max(20, width - title - 1 - len(busies[0]) - len(peaks[0]))
+    cells = max(1 + 2 * GAP, width - title - 1 - len(busies[0]) - len(peaks[0]))
     parts = segments(found, cells)
     page = _Page()
     texts = (("plan", decision(plan)), ("step", _said(found)), ("note", overlap(plan, found)))
@@ -77,13 +79,15 @@ def gantt(plan: Plan, found: Timeline, width: int = WIDTH) -> Gantt:
     starts = _kind_starts(plan)
     for row in shown:
         if row.chunk <= 0 and row.stage in starts:
-            page.line(starts[row.stage])
+            for line in heading(starts[row.stage], width):
+                page.line(line)
         page.add(row.title.ljust(title) + " ")
         for part in parts:
             page.cells(_cells(events[row.stage], row, part, told=row.stage in told))
         page.line(f"{busies[row.stage]}{peaks[row.stage]}" if row.chunk <= 0 else "")
     if len(rows) > len(shown):
-        page.line(f"... and {len(rows) - len(shown)} more lines; --format chrome has them all")
+        for line in heading(f"... and {len(rows) - len(shown)} more lines; --format chrome has them all", width):
+            page.line(line)
     for line in _axis(parts):
         page.line(" " * (title + 1) + line)
     page.line("")
@@ -123,11 +127,11 @@ class _Page:
                 self.add(character)
 
 
-def _rows(plan: Plan) -> list[_Row]:
-    """Return the lines of stages; of their chunks where there is room."""
+def _rows(plan: Plan, width: int) -> list[_Row]:
+    """Return the lines of stages; of their chunks, and with the names of groups, where there is room."""
     stages = plan.all_stages
     chunks = plan.virtual_stages if len(stages) * plan.virtual_stages <= MOST_CHUNKS else 1
-    several = len({stage.group for stage in stages}) > 1
+    several = len({stage.group for stage in stages}) > 1 and width >= NAMED
     rows = []
     for index, stage in enumerate(stages):
         where = f" {cut(stage.group, GROUP)}" if several else ""

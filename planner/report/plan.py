@@ -8,11 +8,19 @@ from planner.domain.cluster import Cluster
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import SEARCHED, Plan
-from planner.domain.prediction import Alternative, Certificate, Outcome, Prediction, References, SearchReport
+from planner.domain.prediction import (
+    Alternative,
+    Certificate,
+    Outcome,
+    Prediction,
+    References,
+    SearchReport,
+    busiest_stage,
+)
 from planner.report.confidence import confidence_lines, likely_time
 from planner.report.figures import count, days, percent, plural, seconds, short, words
 from planner.report.header import header
-from planner.report.layout import WIDTH, bars, joined, labelled, table, wrapped_rows
+from planner.report.layout import WIDTH, bars, heading, joined, labelled, worded
 from planner.report.pressure import warning_lines
 from planner.report.stages import axes, degrees, has_splits, stage_table
 from planner.report.staleness import stale_lines
@@ -57,7 +65,7 @@ def plan_text(
     lines = [
         *header(cluster, model, job, defaults, width),
         "",
-        *stage_table(plan, prediction, cluster),
+        *stage_table(plan, prediction, cluster, width),
         "",
         *labelled("plan", decision(plan), width),
         *labelled("step", speed(prediction), width),
@@ -71,7 +79,7 @@ def plan_text(
         *labelled("runs on", _runs_on(runs_on), width),
         *strip_lines(plan, prediction, step, width),
         "",
-        *where_time_goes(prediction),
+        *where_time_goes(plan, prediction, width),
         *runner_up_table(outcome, width),
         "",
         *labelled("search:", search(outcome.search), width),
@@ -221,8 +229,8 @@ def _runs_on(names: Sequence[str]) -> str:
     return "no framework that the planner knows, as it is; --for NAME finds the fastest plan that NAME can run"
 
 
-def where_time_goes(prediction: Prediction) -> list[str]:
-    """Return the parts of the step, largest first, as bars."""
+def where_time_goes(plan: Plan, prediction: Prediction, width: int = WIDTH) -> list[str]:
+    """Return the parts of the step, largest first, as bars, below a line that names the stage they are of."""
     spent = [part for part in prediction.time if part[1] > NOTHING * prediction.step_time]
     parts = sorted(spent, key=lambda part: -part[1])
     shown, rest = parts[:PARTS], sum(time for _, time in parts[PARTS:])
@@ -231,7 +239,9 @@ def where_time_goes(prediction: Prediction) -> list[str]:
     rows = [
         (words(name), time, f"{seconds(time)} {percent(time / prediction.step_time).rjust(6)}") for name, time in shown
     ]
-    return ["where a step goes (busiest stage)", *bars(rows, indent=2)]
+    busiest = busiest_stage(plan, prediction.stages)
+    whose = f" (stage {busiest}, the busiest)" if len(prediction.stages) > 1 else ""
+    return [*heading(f"where a step goes{whose}", width), *bars(rows, width, indent=2)]
 
 
 def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
@@ -241,8 +251,8 @@ def runner_up_table(outcome: Outcome, width: int = WIDTH) -> list[str]:
         return []
     return [
         "",
-        RUNNERS_UP_TITLE,
-        *table(head, wrapped_rows(head, rows, width, indent=2), right=",".join(head[:-1]), indent=2),
+        *heading(RUNNERS_UP_TITLE, width),
+        *worded(head, rows, width, right=",".join(head[:-1]), indent=2),
     ]
 
 

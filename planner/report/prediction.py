@@ -11,12 +11,12 @@ from planner.domain.plan import Plan
 from planner.domain.prediction import FORWARD_BACKWARD, PEAK_WORDS, Prediction
 from planner.errors import Problem, Repair
 from planner.report.confidence import confidence_lines, likely_memory
-from planner.report.figures import gib, plural, words
+from planner.report.figures import gib, words
 from planner.report.header import header
-from planner.report.layout import WIDTH, labelled, table
+from planner.report.layout import WIDTH, fitted, heading, labelled
 from planner.report.plan import decision, idle_lines, speed, training_lines, where_time_goes
 from planner.report.pressure import warning_lines
-from planner.report.problems import problem_lines, repair_lines, spans
+from planner.report.problems import problem_count, problem_lines, repair_lines, spans
 from planner.report.stages import ROWS, runs, stage_table
 from planner.report.staleness import stale_lines
 from planner.report.strip import strip_lines
@@ -53,7 +53,7 @@ def prediction_text(
     lines = [
         *header(cluster, model, job, defaults, width),
         "",
-        *stage_table(plan, prediction, cluster),
+        *stage_table(plan, prediction, cluster, width),
         "",
         *labelled("layout", decision(plan), width),
         *labelled("step", speed(prediction), width),
@@ -65,13 +65,12 @@ def prediction_text(
         *training_lines(plan, prediction, cluster, job, width),
         *strip_lines(plan, prediction, step, width),
         "",
-        *where_time_goes(prediction),
+        *where_time_goes(plan, prediction, width),
         "",
-        MEMORY_TITLE,
-        *memory_lines(plan, prediction),
+        *memory_lines(plan, prediction, width),
     ]
     if problems:
-        lines += ["", f"{plural(len(problems), 'problem')}", *problem_lines(problems, width)]
+        lines += ["", problem_count(problems), *problem_lines(problems, width)]
     if repairs:
         lines += ["", *repair_lines(repairs, width)]
     return "\n".join(lines) + "\n"
@@ -88,7 +87,7 @@ SHORT = {
 """Parts of the memory whose names are too wide for a column."""
 
 
-def memory_lines(plan: Plan, prediction: Prediction) -> list[str]:
+def memory_lines(plan: Plan, prediction: Prediction, width: int = WIDTH) -> list[str]:
     """Return what fills the fullest device of each row of the table of stages at its peak, in GiB, and which peak."""
     found = runs(plan, prediction)[:ROWS]
     parts = list(dict.fromkeys(name for run in found for name, size in run.fullest.memory if size > 0))
@@ -107,7 +106,11 @@ def memory_lines(plan: Plan, prediction: Prediction) -> list[str]:
                 gib(run.fullest.memory_limit),
             ]
         )
-    return [*table(head, rows, right=",".join(head[1:]), indent=2), f"  peak at: {_peak_at(prediction)}"]
+    return [
+        *heading(MEMORY_TITLE, width),
+        *fitted(head, rows, width, right=",".join(head[1:]), indent=2),
+        *labelled("  peak at:", _peak_at(prediction), width, indent=len("  peak at: ")),
+    ]
 
 
 def _peak_at(prediction: Prediction) -> str:

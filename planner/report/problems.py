@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from planner.errors import NoFeasiblePlan, NoPlanInTime, Problem, Repair, Shortage
 from planner.report.figures import count, gib, plural, seconds
-from planner.report.layout import WIDTH, bullet, labelled, table, wrapped_rows
+from planner.report.layout import WIDTH, bullet, heading, labelled, worded
 
 _NUMBERED = re.compile(r"(.*\[)(\d+)(\].*)")
 """A place with a number, as in ``stages[3].group``."""
@@ -18,17 +18,28 @@ REASONS = 8
 
 def problem_lines(problems: Sequence[Problem], width: int = WIDTH) -> list[str]:
     """Return one item for each problem; what is wrong in the same way of several stages is one."""
+    items = [
+        f"{Problem(f'{before}{spans(numbers)}{after}' if numbers else before, message)}{f' [{code}]' * bool(code)}"
+        for (before, after, message, code), numbers in _alike(problems).items()
+    ]
+    return [line for item in items for line in bullet(item, width)]
+
+
+def problem_count(problems: Sequence[Problem], noun: str = "problem") -> str:
+    """Return how many problems there are, and how many items `problem_lines` makes of them where these are fewer."""
+    number, kinds = len({*problems}), len(_alike(problems))
+    return plural(number, noun) + (f" of {plural(kinds, 'kind')}" if kinds < number else "")
+
+
+def _alike(problems: Sequence[Problem]) -> dict[tuple[str, str, str, str], list[int]]:
+    """Return (place before a number, behind it, message, code) -> the numbers of the places that have that problem."""
     alike: dict[tuple[str, str, str, str], list[int]] = {}
     for problem in dict.fromkeys(problems):
         match = _NUMBERED.fullmatch(problem.place)
         before, after = (match[1], match[3]) if match else (problem.place, "")
         numbers = alike.setdefault((before, after, problem.message, problem.code), [])
         numbers += [int(match[2])] if match else []
-    items = [
-        f"{Problem(f'{before}{spans(numbers)}{after}' if numbers else before, message)}{f' [{code}]' * bool(code)}"
-        for (before, after, message, code), numbers in alike.items()
-    ]
-    return [line for item in items for line in bullet(item, width)]
+    return alike
 
 
 def spans(numbers: Sequence[int]) -> str:
@@ -72,8 +83,8 @@ def check_text(
         warnings: what works, but hurts.
         more: lines behind all that, such as repairs.
     """
-    answer = plural(len(problems), "problem") if problems else "good"
-    answer += f", {plural(len(warnings), 'warning')}" if warnings else ""
+    answer = problem_count(problems) if problems else "good"
+    answer += f", {problem_count(warnings, 'warning')}" if warnings else ""
     marked = [replace(one, message=f"warning: {one.message}") for one in warnings]
     lines = [f"{source}: {answer}", *problem_lines(problems, width), *problem_lines(marked, width)]
     lines += [line for text in summary for line in labelled("", text, width, indent=2)]
@@ -97,8 +108,9 @@ def repair_lines(repairs: Sequence[Repair], width: int = WIDTH) -> list[str]:
     """Return changes that would help, one a row, in their order."""
     head = ["change", "step", "slower", "effect"]
     rows = [[repair.change, _step(repair), _slower(repair), repair.effect] for repair in repairs]
-    shown = table(head, wrapped_rows(head, rows, width, indent=2), right="step,slower", indent=2)
-    return ["what would help, cheapest first", *shown]
+    shown = worded(head, rows, width, right="step,slower", indent=2)
+    rough = " (about: of a good plan, not of the best)" if any(repair.is_rough for repair in repairs) else ""
+    return [*heading(f"what would help, cheapest first{rough}", width), *shown]
 
 
 def no_time_text(error: NoPlanInTime) -> str:
@@ -116,7 +128,8 @@ def _shortage(shortage: Shortage) -> str:
 
 
 def _step(repair: Repair) -> str:
-    return seconds(repair.step_time) if repair.step_time else ""
+    about = "about " if repair.is_rough else ""
+    return f"{about}{seconds(repair.step_time)}" if repair.step_time else ""
 
 
 def _slower(repair: Repair) -> str:
@@ -132,5 +145,5 @@ def rejection_lines(rejections: Mapping[str, int], width: int = WIDTH) -> list[s
     rows = [[count(number), reason] for reason, number in ordered[:REASONS]]
     if len(ordered) > REASONS:
         rows.append([count(sum(number for _, number in ordered[REASONS:])), "other reasons"])
-    lines = table(head, wrapped_rows(head, rows, width, indent=2), right="number", indent=2)
+    lines = worded(head, rows, width, right="number", indent=2)
     return ["candidates that were rejected", *lines]

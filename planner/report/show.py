@@ -11,7 +11,7 @@ from planner.domain.model import Layer, Model
 from planner.domain.optimizer import OptimizerRecipe
 from planner.report.figures import count, gib, plural, rate, seconds, short
 from planner.report.header import calibration_note
-from planner.report.layout import WIDTH, cut, joined, labelled, table, wrapped_rows
+from planner.report.layout import WIDTH, cut, joined, labelled, table, worded
 from planner.units import GBIT, KIB
 
 
@@ -200,7 +200,7 @@ def show_optimizers(recipes: Sequence[OptimizerRecipe], width: int = WIDTH, *, s
         ]
         for recipe in recipes
     ]
-    lines = table(head, wrapped_rows(head, rows, width), right="master,state,gradient,moved")
+    lines = worded(head, rows, width, right="master,state,gradient,moved")
     lines += ["", *labelled("", "bytes a parameter; - the framework's; moved: memory traffic of the step", width)]
     for recipe in recipes if sources else ():
         lines += ["", *labelled("source", recipe.source, width)]
@@ -222,7 +222,7 @@ def show_frameworks(frameworks: Sequence[Framework], width: int = WIDTH, *, sour
         ]
         for framework in frameworks
     ]
-    lines = table(head, wrapped_rows(head, rows, width))
+    lines = worded(head, rows, width)
     note = "cp: how context ranks exchange; uneven: stages of unlike numbers of layers; mixed: unlike devices in a plan"
     lines += ["", *labelled("", note, width, indent=0)]
     checked = [[framework.name, framework.can.version] for framework in frameworks]

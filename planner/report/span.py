@@ -61,7 +61,7 @@ def segments(found: Timeline, cells: int) -> list[Segment]:
     needed = max(fill + drain, room * shortest / WIDE)
     if needed >= WHOLE * found.step_time:
         return [Segment(0.0, found.step_time, cells)]
-    first = round(room * fill / (fill + drain))
+    first = min(max(1, round(room * fill / (fill + drain))), room - 1)
     unit = needed / room
     left, right = first * unit, found.step_time - (room - first) * unit
     return [

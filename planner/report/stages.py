@@ -9,10 +9,12 @@ from planner.domain.cluster import Cluster
 from planner.domain.plan import CP_COMM_TYPES, Plan, Stage
 from planner.domain.prediction import Prediction, StagePrediction
 from planner.report.figures import count, gib, milliseconds, plural
-from planner.report.layout import cut, table
+from planner.report.layout import WIDTH, cut, fitted, heading
 
 NAME = 16
 """[columns] that the name of a group may take."""
+SPARE = ("nodes", "each")
+"""Columns that a narrow page does without: devices and layers tell the same."""
 CHUNKS = 2
 """Chunks of a stage whose layers are written out; of more the first ones and the last."""
 ROWS = 40
@@ -61,13 +63,16 @@ def _runs(plan: Plan, predictions: Sequence[StagePrediction], start: int) -> lis
     return found
 
 
-def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster) -> list[str]:
-    """Return the lines of the table; of each kind of pipeline one, below a line that says how many there are."""
+def stage_table(plan: Plan, prediction: Prediction, cluster: Cluster, width: int = WIDTH) -> list[str]:
+    """Return the lines of the table; of each kind of pipeline one, below a line that says how many there are.
+
+    A page of `width` [columns] that is too narrow does without what other columns tell, and stacks the rest.
+    """
     lines: list[str] = []
     for kind, (pipeline, found) in enumerate(_kinds(plan, prediction)):
         if plan.other_pipelines:
-            lines += [*([""] if kind else []), f"pipelines {kind}: {replicas_text(pipeline)}"]
-        lines += _run_table(pipeline, found, cluster, axes(plan), split=has_splits(plan))
+            lines += [*([""] if kind else []), *heading(f"pipelines {kind}: {replicas_text(pipeline)}", width)]
+        lines += _run_table(pipeline, found, cluster, axes(plan), width, split=has_splits(plan))
     return lines
 
 
@@ -97,18 +102,19 @@ def replicas_text(plan: Plan) -> str:
     """Return how many replicas of a kind there are, and what each works on."""
     each = f"{plural(plan.num_microbatches, 'micro-batch').removesuffix('s')}{'es' * (plan.num_microbatches > 1)}"
     short = f" ({plural(plan.short_replicas, 'replica')} on one less)" if plan.short_replicas else ""
-    share = f"{count(plan.samples)} samples a step"
+    share = f"{count(plan.samples)} samples"
     return f"{plural(plan.num_replicas, 'replica')} with {each} of {plan.micro_batch} a step{short}, {share}"
 
 
-def _run_table(plan: Plan, found: Sequence[Run], cluster: Cluster, cut_by: Sequence[str], *, split: bool) -> list[str]:
+def _run_table(
+    plan: Plan, found: Sequence[Run], cluster: Cluster, cut_by: Sequence[str], width: int, *, split: bool
+) -> list[str]:
     shown = [*cut_by, *(["split"] if split else [])]
     flush = ",".join(["nodes", "devices", "each", *shown, "fwd+bwd ms"])
     rows = [[*_cells(run, plan, cluster, cut_by, split=split), _memory(run)] for run in found[:ROWS]]
-    lines = table(_head(cut_by, split=split), rows, right=flush)
-    if len(found) > ROWS:
-        lines.append(f"... and {len(found) - ROWS} more rows; --format json has them all")
-    return lines
+    lines = fitted(_head(cut_by, split=split), rows, width, right=flush, spare=SPARE)
+    more = f"... and {len(found) - ROWS} more rows; --format json has them all"
+    return [*lines, *(heading(more, width) if len(found) > ROWS else [])]
 
 
 def has_splits(plan: Plan) -> bool:

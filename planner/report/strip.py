@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from planner.domain.plan import Plan
-from planner.domain.prediction import Prediction, StagePrediction
+from planner.domain.prediction import Prediction, StagePrediction, busiest_stage
 from planner.report.cells import OTHER, Stretch, lengths, sampled
 from planner.report.figures import count, gib, percent, plural, seconds, words
 from planner.report.layout import SEPARATOR, WIDTH, bar, joined, labelled
 from planner.report.looks import BY_TURNS, BY_TURNS_STYLE, IDLE, KINDS, OTHER_STYLES, SENDS, STYLES, Look
+from planner.report.overlap import is_longer
 from planner.report.span import Segment
 from planner.report.window import busy
-from planner.schedules import schedule_of
 from planner.simulate import Event, Timeline
 from planner.simulate.events import COMPUTE, DP, P2P
 from planner.simulate.timeline import num_passes
@@ -29,7 +29,7 @@ BAR, LONE_BAR = 10, 30
 ROOM = 20
 """[columns] that a strip must have before there are bars of memory."""
 LEAST = 8
-"""[columns] of a strip on the narrowest terminal."""
+"""[columns] of a strip below which there is less beside it."""
 SHORT = 1.2
 """[columns] that passes must take on average to be drawn one by one."""
 NEAR = 2
@@ -46,10 +46,11 @@ def strip_lines(plan: Plan, prediction: Prediction, step: Timeline | None, width
         width: [columns] of the page.
     """
     if len(plan.all_stages) == 1:
-        return labelled("memory", joined(_memory(prediction.stages[0], LONE_BAR)), width)
+        stage = prediction.stages[0]
+        return labelled("memory", joined(f"{_bar(stage, LONE_BAR)}{_memory(stage)}"), width)
     shown, chosen = _shown(plan, prediction, MOST if step else 1)
     if step is None:
-        lines = [MEMORY_TITLE, *_rows(plan, shown, [_memory(prediction.stages[index], LONE_BAR) for index in shown])]
+        lines = _memories(plan, prediction, shown, width)
         said = f"{count(num_passes(plan))} passes are too many to be drawn here; planner timeline PLAN draws them"
     else:
         lines, said = _strips(plan, prediction, step, shown, width)
@@ -64,8 +65,7 @@ def _shown(plan: Plan, prediction: Prediction, number: int) -> tuple[list[int], 
     stages, starts = prediction.stages, _starts(plan)
     if len(stages) <= MOST:
         return list(range(len(stages))), ""
-    times = [one.num_microbatches for one in plan.pipelines for _ in one.stages]
-    busiest = max(range(len(stages)), key=lambda index: times[index] * stages[index].time)
+    busiest = busiest_stage(plan, stages)
     fullest = max(range(len(stages)), key=lambda index: stages[index].peak_memory / stages[index].memory_limit)
     chosen = {busiest, fullest, *starts, *(start - 1 for start in starts[1:]), len(stages) - 1}
     while len(chosen) < number:
@@ -89,21 +89,34 @@ def _strips(
     """Return the lines of the stages, and what is in them."""
     stages = [prediction.stages[index] for index in shown]
     name = len(_names(shown)[0]) + len(SEPARATOR)
-    room = width - name - 2 * len(SEPARATOR) - SHARE - max(len(_memory(stage, 0)) for stage in stages)
+    beside, memories = _beside(stages, width - name - LEAST)
+    room = width - name - beside - len(SEPARATOR) - max(map(len, memories))
     bars = BAR if room - BAR - 1 >= ROOM else 0
-    part = Segment(0.0, step.step_time, max(LEAST, room - bars - bool(bars)))
+    part = Segment(0.0, step.step_time, max(1, room - bars - bool(bars)))
     passes = step.passes
     short = _short(plan, passes, part.cell)
     strips = [_strip(step, index, _turns(passes[index]) if short[index] else set(), part) for index in shown]
-    shares = [percent(busy(passes[index]) / step.step_time).rjust(SHARE) for index in shown]
-    memories = [_memory(stage, bars) for stage in stages]
-    title = f"{TITLE.ljust(name + part.num_cells)}{SEPARATOR}{'busy'.rjust(SHARE)}{SEPARATOR}memory"
-    lines = _rows(plan, shown, map(SEPARATOR.join, zip(strips, shares, memories, strict=True)))
+    shares = [percent(busy(passes[index]) / step.step_time) if beside else "" for index in shown]
+    filling = [_bar(stage, bars) for stage in stages]
+    cells = zip(strips, shares, filling, memories, strict=True)
+    texts = (f"{strip}{share.rjust(beside)}{SEPARATOR}{drawn}{memory}" for strip, share, drawn, memory in cells)
+    title = f"{TITLE.ljust(name + part.num_cells)}{'busy'.rjust(beside) * bool(beside)}{SEPARATOR}memory"
+    lines = _rows(plan, shown, texts)
     said = [_legend({*"".join(strips)}), joined(f"a column is {seconds(part.cell)}")]
-    schedule = schedule_of(plan)
-    if schedule.joins_steps or not schedule.flushes:
-        said.append(f"a step takes {joined(seconds(step.step_time))} alone, as here, and less among others")
+    if is_longer(step):
+        alone, among = joined(seconds(step.step_time)), joined(seconds(step.adds))
+        said.append(f"a step takes {alone} alone, as here, and {among} among others")
     return [title, *lines], "; ".join(said)
+
+
+def _memories(plan: Plan, prediction: Prediction, shown: Sequence[int], width: int) -> list[str]:
+    """Return the lines of the stages where no step is drawn."""
+    stages = [prediction.stages[index] for index in shown]
+    room = width - len(_names(shown)[0]) - len(SEPARATOR)
+    _, memories = _beside(stages, room)
+    bars = min(LONE_BAR, room - max(map(len, memories)) - 1)
+    texts = [f"{_bar(stage, bars)}{memory}" for stage, memory in zip(stages, memories, strict=True)]
+    return [MEMORY_TITLE, *_rows(plan, shown, texts)]
 
 
 def _short(plan: Plan, passes: Sequence[Sequence[Event]], cell: Seconds) -> list[bool]:
@@ -132,11 +145,24 @@ def _names(shown: Sequence[int]) -> list[str]:
     return [f"  stage {str(index).ljust(most)}" for index in shown]
 
 
-def _memory(stage: StagePrediction, cells: int) -> str:
-    """Return how full the fullest device of a stage is, behind a bar of `cells` cells."""
-    drawn = f"{bar(stage.peak_memory / stage.memory_limit, cells)} " if cells else ""
-    over = "" if stage.fits else " too full"
-    return f"{drawn}{gib(stage.peak_memory)} of {gib(stage.memory_limit)} GiB{over}"
+def _beside(stages: Sequence[StagePrediction], room: int) -> tuple[int, list[str]]:
+    """Return the columns for the share of passes, and the memory of each stage, that `room` [columns] hold."""
+    share = len(SEPARATOR) + SHARE
+    memories = [_memory(stage) for stage in stages]
+    width = len(SEPARATOR) + max(map(len, memories))
+    if share + width <= room:
+        return share, memories
+    return 0, memories if width <= room else [text.replace(" of ", "/").replace(" GiB", "") for text in memories]
+
+
+def _memory(stage: StagePrediction) -> str:
+    """Return how full the fullest device of a stage is."""
+    return f"{gib(stage.peak_memory)} of {gib(stage.memory_limit)} GiB{'' if stage.fits else ' too full'}"
+
+
+def _bar(stage: StagePrediction, cells: int) -> str:
+    """Return the same as a bar of at most `cells` cells, and a blank; nothing where there is no room."""
+    return f"{bar(stage.peak_memory / stage.memory_limit, cells)} " if cells > 0 else ""
 
 
 def _strip(step: Timeline, stage: int, turns: set[Event], part: Segment) -> str:

@@ -15,7 +15,7 @@ from planner.domain.confidence import Confidence
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan, Stage
-from planner.domain.prediction import Certificate, Outcome, Prediction, References, SearchReport
+from planner.domain.prediction import Certificate, Outcome, Prediction, References, SearchReport, busiest_stage
 from planner.errors import NoFeasiblePlan, Problem, Repair
 from planner.loader import dump_yaml
 from planner.report.pressure import warnings
@@ -127,6 +127,7 @@ def prediction_record(plan: Plan, prediction: Prediction) -> dict[str, Any]:
         "num_devices": prediction.num_devices,
         "fits": prediction.fits,
         "bubble_fraction": float(prediction.bubble_fraction),
+        "busiest_stage": busiest_stage(plan, prediction.stages),
         "time": {name: float(time) for name, time in prediction.time},
         **stale_record(plan),
         **(confidence_record(prediction.confidence) if prediction.confidence else {}),
@@ -234,6 +235,7 @@ def repair_records(repairs: Sequence[Repair]) -> list[dict[str, Any]]:
             "change": repair.change,
             "effect": repair.effect,
             "step_time_s": float(repair.step_time),
+            "is_rough": repair.is_rough,
             "slower_by": repair.slower_by,
             "peak_memory_bytes": float(repair.peak_memory),
         }

@@ -7,7 +7,7 @@ and metadata (``M``), times in microseconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import planner
@@ -28,10 +28,12 @@ MOST_EVENTS = 100_000
 Viewers open a few times as many; the file is about 20 MB then."""
 KINDS = {"F": "forward", "B": "backward", "I": "backward input", "W": "backward weight"}
 """Kind of pass -> its category."""
+_Thread = tuple[str, int, str]
+"""(lane, stage that transfers go to or -1, what they carry)."""
 
 
 def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST_EVENTS) -> str:
-    """Return the trace of a step: a process for each stage, a thread for each of its lanes, and its memory.
+    """Return the trace of a step: a process for each stage, threads for its lanes, and its memory.
 
     Args:
         plan: whose step it is.
@@ -41,14 +43,15 @@ def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST
 
     """
     shown = window(found.events, found.step_time, most)
+    threads = _threads(found)
     events = [
-        *_names(plan, found, cluster),
-        *(_complete(event, plan.virtual_stages) for event in shown.events),
-        *_flows(shown.events),
+        *_names(plan, threads, cluster),
+        *(_complete(event, plan.virtual_stages, threads) for event in shown.events),
+        *_flows(shown.events, threads),
         *_memory(found, shown),
-        *_gap(shown, found.num_stages),
+        *_gap(shown, threads),
     ]
-    notes = [*([overlap(plan, found)] if found.is_cut_out else []), *([_note(shown)] if shown.gap else [])]
+    notes = [*filter(None, [overlap(plan, found)]), *([_note(shown)] if shown.gap else [])]
     document = {
         "displayTimeUnit": "ms",
         "otherData": {
@@ -64,9 +67,24 @@ def chrome_trace(plan: Plan, found: Timeline, cluster: Cluster, most: int = MOST
     return head.removesuffix("[]\n}") + f"[\n{lines}\n]\n}}\n"
 
 
-def _names(plan: Plan, found: Timeline, cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """Yield the names of stages and lanes."""
-    used = {(event.stage, event.lane) for event in found.events}
+def _thread(event: Event) -> _Thread:
+    """Return where an event stands: transfers run at once where they go to different stages, or are not of one kind."""
+    return event.lane, *((event.other, event.name) if event.lane == P2P else (-1, ""))
+
+
+def _threads(found: Timeline) -> list[dict[_Thread, int]]:
+    """Return the number of every thread of each stage, lane by lane: slices of one thread must not overlap."""
+    used: list[set[_Thread]] = [set() for _ in range(found.num_stages)]
+    for event in found.events:
+        used[event.stage].add(_thread(event))
+    return [
+        {one: number for number, one in enumerate(sorted(own, key=lambda one: (LANES.index(one[0]), *one[1:])))}
+        for own in used
+    ]
+
+
+def _names(plan: Plan, threads: Sequence[Mapping[_Thread, int]], cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Yield the names of stages and threads."""
     kinds = [kind for kind, pipeline in enumerate(plan.pipelines) for _ in pipeline.stages]
     for index, stage in enumerate(plan.all_stages):
         layers = ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in stage.chunks)
@@ -76,19 +94,14 @@ def _names(plan: Plan, found: Timeline, cluster: Cluster) -> Iterator[dict[str, 
         name = f"stage {index} ({pipeline}{where}, layers {layers})"
         yield {"name": "process_name", "ph": "M", "pid": index, "args": {"name": name}}
         yield {"name": "process_sort_index", "ph": "M", "pid": index, "args": {"sort_index": index}}
-        for thread, lane in enumerate(LANES):
-            if (index, lane) in used:
-                yield {"name": "thread_name", "ph": "M", "pid": index, "tid": thread, "args": {"name": lane}}
-                yield {
-                    "name": "thread_sort_index",
-                    "ph": "M",
-                    "pid": index,
-                    "tid": thread,
-                    "args": {"sort_index": thread},
-                }
+        for (lane, other, carried), thread in threads[index].items():
+            what = f"{lane} {carried} to stage {other}" if lane == P2P else lane
+            common = {"ph": "M", "pid": index, "tid": thread}
+            yield {"name": "thread_name", **common, "args": {"name": what}}
+            yield {"name": "thread_sort_index", **common, "args": {"sort_index": thread}}
 
 
-def _complete(event: Event, chunks: int) -> dict[str, Any]:
+def _complete(event: Event, chunks: int, threads: Sequence[Mapping[_Thread, int]]) -> dict[str, Any]:
     """Return a pass, a transfer or a wait."""
     arguments: dict[str, Any] = {}
     if event.micro_batch >= 0:
@@ -109,14 +122,14 @@ def _complete(event: Event, chunks: int) -> dict[str, Any]:
         "cat": category,
         "ph": "X",
         "pid": event.stage,
-        "tid": LANES.index(event.lane),
+        "tid": threads[event.stage][_thread(event)],
         "ts": start,
         "dur": round(_microseconds(event.end) - start, 3),
         "args": arguments,
     }
 
 
-def _flows(events: tuple[Event, ...]) -> Iterator[dict[str, Any]]:
+def _flows(events: tuple[Event, ...], threads: Sequence[Mapping[_Thread, int]]) -> Iterator[dict[str, Any]]:
     """Yield an arrow from each transfer to the pass that it feeds, where both are shown."""
     fed = {}
     for event in events:
@@ -130,8 +143,8 @@ def _flows(events: tuple[Event, ...]) -> Iterator[dict[str, Any]]:
         if to is None:
             continue
         common = {"name": event.name, "cat": "transfer", "id": number}
-        sent = {"pid": event.stage, "tid": LANES.index(P2P), "ts": _microseconds(event.start)}
-        received = {"pid": to.stage, "tid": LANES.index(COMPUTE), "ts": _microseconds(to.start)}
+        sent = {"pid": event.stage, "tid": threads[event.stage][_thread(event)], "ts": _microseconds(event.start)}
+        received = {"pid": to.stage, "tid": threads[to.stage][_thread(to)], "ts": _microseconds(to.start)}
         yield {**common, "ph": "s", **sent}
         yield {**common, "ph": "f", "bp": "e", **received}
         number += 1
@@ -146,18 +159,18 @@ def _memory(found: Timeline, shown: Window) -> Iterator[dict[str, Any]]:
                 yield {"name": "memory", "ph": "C", "pid": stage, "ts": _microseconds(time), "args": held}
 
 
-def _gap(shown: Window, num_stages: int) -> Iterator[dict[str, Any]]:
+def _gap(shown: Window, threads: Sequence[Mapping[_Thread, int]]) -> Iterator[dict[str, Any]]:
     """Yield what stands on each stage for the events that are left out."""
     if shown.gap is None:
         return
     start, end = (_microseconds(time) for time in shown.gap)
-    for stage in range(num_stages):
+    for stage, own in enumerate(threads):
         yield {
             "name": f"... {_note(shown)}",
             "cat": "cut",
             "ph": "X",
             "pid": stage,
-            "tid": len(LANES),
+            "tid": len(own),
             "ts": start,
             "dur": round(end - start, 3),
             "args": {},

@@ -22,7 +22,7 @@ from planner.schedules.cells import cell, csv_text, read_rows, rows
 from planner.schedules.chimera import CHIMERA
 from planner.schedules.dualpipe import DUALPIPE
 from planner.schedules.dualpipev import DUALPIPEV
-from planner.schedules.found import found_placement, found_schedule
+from planner.schedules.found import ANY_ORDER, found_placement, found_schedule
 from planner.schedules.gpipe import GPIPE
 from planner.schedules.interleaved import INTERLEAVED
 from planner.schedules.interleaved_zb import INTERLEAVED_ZB
@@ -92,6 +92,7 @@ def schedule_of(plan: Plan) -> Schedule:
 
 
 __all__ = [
+    "ANY_ORDER",
     "BACKWARD",
     "FORWARD",
     "INPUT",

@@ -32,3 +32,15 @@ def found_schedule(orders: Orders, virtual_stages: int, placement: Callable[[int
         virtual_stages=virtual_stages,
         placement=placement,
     )
+
+
+ANY_ORDER = Schedule(
+    name=SEARCHED,
+    summary="the best order of the passes of one plan's stages, which planner plan --schedule search looks for",
+    in_flight=counted(lambda *_shape: ()),
+    order=letters(lambda *_shape: ()),
+    orders=lambda *_shape: (),
+    changes_semantics=False,
+    with_chunks=lambda chunks: found_schedule((), chunks, loop),
+)
+"""What is said of all of them where schedules are listed; it has no passes of its own."""

@@ -9,7 +9,7 @@ from planner.domain.cluster import Cluster, Device
 from planner.domain.job import Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
-from planner.domain.prediction import Prediction, StagePrediction
+from planner.domain.prediction import Prediction, StagePrediction, busiest_stage
 from planner.schedules import schedule_of
 from planner.simulate.board import StageTimes
 from planner.simulate.orders import replay_orders
@@ -24,9 +24,8 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
     """
     pipelines = plan.pipelines
     observed, sync = replayed(plan, costs)
-    last = max(range(len(observed)), key=lambda index: observed[index].step_time)
-    ends = observed[last].step_time + (sync or 0.0)
-    parts = _step_parts(pipelines[last], costs.pipelines[last], observed[last], ends, sync)
+    stages = tuple(_stages(plan, costs, cluster, job))
+    parts = _step_parts(plan, costs, observed, sync, busiest_stage(plan, stages))
     step_time = sum(seconds for _, seconds in parts)
     return Prediction(
         step_time=step_time,
@@ -34,24 +33,28 @@ def predict(plan: Plan, costs: PlanCost, cluster: Cluster, model: Model, job: Jo
         samples_per_second=plan.global_batch / step_time,
         num_devices=plan.num_devices,
         model_flops_utilization=_utilization(plan, cluster, model.flops_per_sample(job.sequence), step_time),
-        bubble_fraction=_bubble(pipelines, observed),
+        bubble_fraction=_bubble(pipelines, costs, observed),
         time=parts,
-        stages=tuple(
-            StagePrediction(
-                forward=cost.forward,
-                backward=cost.backward,
-                sync=updates * cost.sync,
-                memory=cost.memory,
-                peaks=cost.peaks,
-                memory_limit=cluster.group(stage.group).device.memory * (1 - job.headroom),
-                device_memory=cluster.group(stage.group).device.memory,
-                in_flight=held,
-            )
-            for stage, cost, held, updates in zip(
-                plan.all_stages, costs.all_stages, _in_flight(pipelines, costs), _updates(pipelines), strict=True
-            )
-        ),
+        stages=stages,
     )
+
+
+def _stages(plan: Plan, costs: PlanCost, cluster: Cluster, job: Job) -> Iterator[StagePrediction]:
+    """Yield time and memory of every stage of all kinds of pipelines."""
+    pipelines = plan.pipelines
+    found = zip(plan.all_stages, costs.all_stages, _in_flight(pipelines, costs), _updates(pipelines), strict=True)
+    for stage, cost, held, updates in found:
+        device = cluster.group(stage.group).device
+        yield StagePrediction(
+            forward=cost.forward,
+            backward=cost.backward,
+            sync=updates * cost.sync,
+            memory=cost.memory,
+            peaks=cost.peaks,
+            memory_limit=device.memory * (1 - job.headroom),
+            device_memory=device.memory,
+            in_flight=held,
+        )
 
 
 def replayed(plan: Plan, costs: PlanCost) -> tuple[list[Replay], Seconds | None]:
@@ -104,19 +107,20 @@ def _replayed(plan: Plan, costs: PlanCost, *, alone: bool) -> Replay:
 
 
 def _step_parts(
-    plan: Plan, costs: PlanCost, observed: Replay, ends: float, exchange: float | None
+    plan: Plan, costs: PlanCost, observed: Sequence[Replay], exchange: float | None, busiest: int
 ) -> tuple[tuple[str, float], ...]:
-    """Return the step [s] by part on the busiest stage: its passes, its waiting, its exchange, and the overhead.
+    """Return the step [s] by part on the `busiest` stage: its passes, its waiting, its exchange, and the overhead.
 
-    The step `ends` before the overhead; an `exchange` [s] that all pipelines share replaces the stage's own.
+    An `exchange` [s] that all pipelines share replaces the stage's own.
     """
-    busiest = max(range(plan.num_stages), key=lambda stage: observed.busy[stage])
-    cost = costs.stages[busiest]
-    parts = [*cost.parts, ("stage_transfers", sum(costs.sends[busiest]))]
-    passes = [(part, plan.num_microbatches * seconds) for part, seconds in parts if seconds > 0.0]
-    sync = observed.exposed_sync[busiest] if exchange is None else exchange
+    kind, stage = [(kind, stage) for kind, one in enumerate(plan.pipelines) for stage in range(one.num_stages)][busiest]
+    own, cost = plan.pipelines[kind], costs.all_stages[busiest]
+    parts = [*cost.parts, ("stage_transfers", sum(costs.pipelines[kind].sends[stage]))]
+    passes = [(part, own.num_microbatches * seconds) for part, seconds in parts if seconds > 0.0]
+    sync = observed[kind].exposed_sync[stage] if exchange is None else exchange
+    ends = max(one.step_time for one in observed) + (exchange or 0.0)
     waiting = ends - sum(seconds for _, seconds in passes) - sync
-    predicting = min(sync, schedule_of(plan).updates(plan.num_microbatches) * cost.prediction)
+    predicting = min(sync, schedule_of(own).updates(own.num_microbatches) * cost.prediction)
     return (
         *passes,
         ("pipeline_bubble", max(0.0, waiting)),
@@ -126,15 +130,16 @@ def _step_parts(
     )
 
 
-def _bubble(pipelines: Sequence[Plan], observed: Sequence[Replay]) -> float:
-    """Return the idle share [-] of all stages' lanes until the last pass of the last pipeline."""
+def _bubble(pipelines: Sequence[Plan], costs: PlanCost, observed: Sequence[Replay]) -> float:
+    """Return the idle share [-] of all stages' compute lanes until the last pass of the last pipeline."""
     makespan = max(one.makespan for one in observed)
     lanes = sum(pipeline.num_replicas * pipeline.num_stages for pipeline in pipelines)
-    busy = sum(
-        (plan.num_replicas - plan.short_replicas / plan.num_microbatches) * sum(one.busy)
-        for plan, one in zip(pipelines, observed, strict=True)
+    work = sum(
+        (plan.num_replicas - plan.short_replicas / plan.num_microbatches)
+        * (sum(one.busy) - plan.num_microbatches * sum(map(sum, cost.sends)))
+        for plan, cost, one in zip(pipelines, costs.pipelines, observed, strict=True)
     )
-    return 1.0 - busy / (lanes * makespan)
+    return 1.0 - work / (lanes * makespan)
 
 
 def _utilization(plan: Plan, cluster: Cluster, flops_per_sample: float, step_time: float) -> float:

@@ -26,7 +26,7 @@ class Replay:
     finish: tuple[float, ...]
     """[s] at which the stage's last pass ended."""
     busy: tuple[float, ...]
-    """[s] that the stage spent on passes, and on updates that come between them."""
+    """[s] that the stage spent on passes, on what blocks it behind them, and on updates that come between them."""
     peak_in_flight: tuple[int, ...]
     """Most passes that the stage had run forward and not yet backward: micro-batches, where it is one chunk."""
     exposed_sync: tuple[float, ...]

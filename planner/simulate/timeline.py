@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from planner.costs import PlanCost, StageCost
 from planner.domain.plan import Plan
@@ -207,14 +208,19 @@ def _memory(
             points.append((time, size))
 
     updates = (event for event in after if event.name == OPTIMIZER)
-    for one in sorted([*passes, *updates], key=lambda event: event.start):
+    activations = 0.0
+    for one in sorted([*passes, *updates], key=attrgetter("start")):
         if one.name == OPTIMIZER:
-            change(one.start, max(levels.resident, stepping) + _weighed(held, shares) * levels.held)
+            change(one.start, max(levels.resident, stepping) + activations)
         else:
-            held[one.chunk] += one.name == FORWARD
-            change(one.start, levels.resident + levels.working + _weighed(held, shares) * levels.held)
-            held[one.chunk] -= one.name not in {FORWARD, INPUT}
-        change(one.end, levels.resident + _weighed(held, shares) * levels.held)
+            if one.name == FORWARD:
+                held[one.chunk] += 1
+                activations = _weighed(held, shares) * levels.held
+            change(one.start, levels.resident + levels.working + activations)
+            if one.name not in {FORWARD, INPUT}:
+                held[one.chunk] -= 1
+                activations = _weighed(held, shares) * levels.held
+        change(one.end, levels.resident + activations)
     yield from points
 
 

@@ -16,11 +16,11 @@ from planner.report.explain import binding, explain_text
 from planner.report.figures import days, seconds, short
 from planner.report.layout import bar, table
 from planner.report.prediction import prediction_text
-from planner.report.problems import no_plan_text, problem_lines, problems_text
-from planner.report.schedules import show_schedules
+from planner.report.problems import check_text, no_plan_text, problem_lines, problems_text
+from planner.report.schedules import schedule_record, show_schedules
 from planner.report.show import show_cluster, show_devices, show_frameworks, show_model, show_optimizers
 from planner.report.terminal import readable, write
-from planner.schedules import SCHEDULES
+from planner.schedules import ANY_ORDER, SCHEDULES
 from planner.specs import catalog
 from planner.specs.cluster import cluster_from_record, read_cluster
 from planner.units import GIB
@@ -105,11 +105,12 @@ def test_an_explanation_compares(small: Case) -> None:
 def test_no_plan_says_what_binds_and_what_would_help() -> None:
     """By how much it misses, what would help, and the counted rejections, the most frequent first."""
     counted = {"tp=16 does not divide 8 kv heads": 212, "memory": 1000}
-    repair = Repair(change="--headroom 0.05", effect="leaves 4 GiB less free", step_time=3.5, peak_memory=4 * GIB)
+    effect = "leaves 4 GiB less free"
+    repair = Repair(change="--headroom 0.05", effect=effect, step_time=3.5, peak_memory=4 * GIB, is_rough=True)
     text = no_plan_text(NoFeasiblePlan("memory binds", counted, SHORTAGE, [repair]))
     assert text.index("1,000  memory") < text.index("212  tp=16")
     assert "3.0 GiB in stage 2 of 8 on a100" in text
-    assert "--headroom 0.05  3.50 s  leaves 4 GiB less free" in text
+    assert "--headroom 0.05  about 3.50 s  leaves 4 GiB less free" in text
 
 
 def test_problems_are_one_a_line() -> None:
@@ -128,14 +129,40 @@ def test_the_same_problem_of_many_stages_is_one_line() -> None:
     ]
 
 
+def test_problems_are_counted_and_their_kinds_too() -> None:
+    """Five stages with two kinds of trouble, told in two lines; a problem that is told twice is one."""
+    found = [Problem(f"stages[{n}].group", "is gone" if n != 3 else "is full") for n in range(5)]
+    assert check_text("p.yaml", found, ()).splitlines()[0] == "p.yaml: 5 problems of 2 kinds"
+    assert check_text("p.yaml", found[2:4] * 2, (), warnings=found[:2]).splitlines() == [
+        "p.yaml: 2 problems, 2 warnings of 1 kind",
+        "  - stages[2].group: is gone",
+        "  - stages[3].group: is full",
+        "  - stages[0-1].group: warning: is gone",
+    ]
+
+
 def test_specs_and_catalogue_fit_a_screen(mixed: Case) -> None:
     """What show prints is no wider than 100 columns, for every cluster of the repository."""
     clusters = [read_cluster(str(path)) for path in sorted((transcripts.ROOT / "cluster_specs").glob("*.yaml"))]
     texts = [show_cluster(cluster) for cluster in clusters]
     texts += [show_model(mixed.model, 4096), show_devices(catalog.devices()), show_frameworks(catalog.frameworks())]
     texts.append(show_optimizers(catalog.optimizers(), sources=True))
-    texts += [show_schedules(SCHEDULES), *(show_schedules([listed]) for listed in SCHEDULES)]
+    listings = [SCHEDULES, *([listed] for listed in (*SCHEDULES, ANY_ORDER))]
+    texts += [show_schedules(listed, catalog.frameworks()) for listed in listings]
     assert max(len(line) for text in texts for line in text.splitlines()) <= SCREEN
+
+
+def test_schedules_say_who_runs_them() -> None:
+    """By a name of the framework's, or from a file of passes, as torchtitan those that PyTorch has no name for."""
+    lines = show_schedules((*SCHEDULES, ANY_ORDER), catalog.frameworks()).splitlines()
+    rows = {line.split()[0]: line for line in lines if line}
+    for name in ("zb-h1", "v-half", "v-min", "search"):
+        assert rows[name].endswith("torchtitan: from a file of passes")
+        (listed,) = [one for one in (*SCHEDULES, ANY_ORDER) if one.name == name]
+        assert schedule_record(listed, catalog.frameworks())["runs_from_file"] == ["torchtitan"]
+    assert rows["zbv"].endswith("torchtitan: ZBVZeroBubble")
+    assert rows["zb-h2"].endswith(" -")
+    assert rows["search"].split()[1:6] == ["1", "or", "more", "1x", "same"]
 
 
 def test_a_cluster_shows_its_rails_and_sizes() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from planner.costs import plan_cost
+from planner.costs import Hop, plan_cost
 from planner.domain.plan import Plan
 from planner.pipeline import plan_from_layout
 from planner.report.trace import chrome_trace
@@ -90,6 +91,42 @@ def test_gradients_lead_to_the_pass_that_waits_for_them(small: Case, name: str) 
     passes = [one["args"] for one in begun.values() if "micro_batch" in one["args"]]
     assert {one.get("chunk") for one in passes} == ({0, 1} if name == "bitpipe" else {None})
     assert {one.get("from") for one in passes} == ({None} if name == "zb-h1" else {None, "the other end"})
+
+
+@pytest.mark.parametrize("name", ["1f1b", "interleaved,vpp=2", "zb-h1", "dualpipe", "zbv", "pipedream"])
+def test_slices_of_a_thread_never_overlap(small: Case, name: str) -> None:
+    """Though transfers take four passes, so that both ways and several receivers are at work at once.
+
+    The format has nested slices on a thread, or such that follow one another.
+    """
+    plan = named(small, name)
+    costs = plan_cost(plan, small.cluster, small.model, small.job, catalog.framework("torchtitan"))
+    slow = Hop(forward=4 * costs.stages[0].forward, backward=4 * costs.stages[0].forward)
+    costs = replace(costs, hops=(slow,) * len(costs.hops), wrap=costs.wrap and slow, blocking=False)
+    document = json.loads(chrome_trace(plan, timeline(plan, costs), small.cluster))
+    by_thread: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for event in document["traceEvents"]:
+        if event["ph"] == "X":
+            by_thread.setdefault((event["pid"], event["tid"]), []).append(event)
+    for slices in by_thread.values():
+        slices.sort(key=lambda one: one["ts"])
+        assert all(one["ts"] + one["dur"] <= later["ts"] + 0.002 for one, later in pairwise(slices))
+    transfers = sorted(
+        (one["ts"], one["dur"])
+        for (pid, _), many in by_thread.items()
+        if pid == 1
+        for one in many
+        if one["cat"] == "transfer"
+    )
+    assert any(begin + length > later for (begin, length), (later, _) in pairwise(transfers))
+
+
+def test_threads_of_transfers_say_where_they_go(mixed: Case, plan: Plan) -> None:
+    """The middle of three stages sends gradients to the one before and activations to the one behind."""
+    events = traced(mixed, plan)["traceEvents"]
+    names = [one["args"]["name"] for one in events if one["name"] == "thread_name" and one["pid"] == 1]
+    sent = [name for name in names if name.startswith("p2p")]
+    assert sent == ["p2p gradients to stage 0", "p2p activations to stage 2"]
 
 
 def named(case: Case, name: str) -> Plan:

@@ -111,7 +111,7 @@ def timeline(about: Subject) -> Markup:
         ),
         tag("p", f"{plural(hidden, 'stage')} more not drawn.") if hidden else "",
         tag("p", f"The gap stands for {plural(shown.num_hidden, 'event')}, which repeat.") if shown.gap else "",
-        tag("p", f"Note: {overlap(plan, found)}.") if found.is_cut_out else "",
+        tag("p", f"Note: {note}.") if (note := overlap(plan, found)) else "",
         tag("p", HELP, class_="readout", role="status", aria_live="polite"),
         legend(looks, shown.events, _said(plan)),
         tag("details", tag("summary", "In figures"), _figures(found), class_="figures"),
@@ -223,12 +223,13 @@ def _said(plan: Plan) -> str:
 
 def _figures(found: Timeline) -> Markup:
     """Return each stage's lanes as a table."""
-    lanes = [lane for lane in dict.fromkeys(event.lane for event in found.events) if lane != COMPUTE]
+    waited: dict[str, list[float]] = {}
+    for event in found.events:
+        if event.lane != COMPUTE:
+            waited.setdefault(event.lane, [0.0] * found.num_stages)[event.stage] += event.end - event.start
     rows = []
     for stage, passes in enumerate(found.passes):
         worked = busy(passes)
-        own = [event for event in found.events if event.stage == stage]
-        waits = [sum(event.end - event.start for event in own if event.lane == lane) for lane in lanes]
         rows.append(
             [
                 str(stage),
@@ -236,8 +237,8 @@ def _figures(found: Timeline) -> Markup:
                 seconds(passes[-1].end),
                 seconds(worked),
                 percent(worked / found.step_time),
-                *(seconds(time) if time else "" for time in waits),
+                *(seconds(times[stage]) if times[stage] else "" for times in waited.values()),
             ]
         )
-    head = ["stage", "first pass", "last pass ends", "in passes", "of the step", *(words(lane) for lane in lanes)]
+    head = ["stage", "first pass", "last pass ends", "in passes", "of the step", *map(words, waited)]
     return table(head, rows, right=tuple(head), caption="What each stage does in a step; lanes may run beside passes")
