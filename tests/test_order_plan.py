@@ -17,7 +17,7 @@ from planner.domain.prediction import Outcome
 from planner.errors import CannotExpress, NoFeasiblePlan, SpecError
 from planner.export import EXPORTERS
 from planner.loader import dump_yaml
-from planner.pipeline import judge, make_plan, predict_plan
+from planner.pipeline import judge, make_plan, predict_plan, why_not
 from planner.pipeline.order import for_stages
 from planner.pipeline.written import parts
 from planner.program import order
@@ -192,6 +192,50 @@ def test_too_many_passes_are_refused_with_a_remedy() -> None:
     message = r"4 stages and 128 micro-batches, 1,536 passes, .* up to 1,000; ask for fewer with `pp <= 2`"
     with pytest.raises(SpecError, match=message):
         make_plan(CLUSTER, MODEL, job("micro_batch = 1", batch=128), references=False)
+
+
+@pytest.mark.parametrize(("texts", "batch"), [(("pp = 4",), 512), (("dp = 2",), 1024), (("pp = 2", "dp = 1"), 900)])
+def test_the_remedies_for_too_many_passes_suffice(texts: tuple[str, ...], batch: int) -> None:
+    """With every set of constraints that the message offers there are at most a thousand passes, whatever the plan."""
+    with pytest.raises(SpecError) as refused:
+        make_plan(CLUSTER, MODEL, builders.job(batch, "schedule = search", "micro_batch = 1", *texts), references=False)
+    advice = str(refused.value).partition("ask for fewer with")[2]
+    offered = [parse_all(part) for part in advice.split(", or ") if "`" in part]
+    assert offered
+    for limits in offered:
+        assert 3 * limits["pp"] * batch / (limits["micro_batch"] * limits["dp"]) <= 1000
+
+
+def parse_all(text: str) -> dict[str, int]:
+    """Return the limits that stand between backticks in `text`."""
+    found = (parse_constraint(written) for written in text.split("`")[1::2])
+    return {constraint.subject: int(constraint.value) for constraint in found}
+
+
+def test_another_schedule_beside_it_is_refused() -> None:
+    """A plan has one order; what is excluded by name may still be excluded."""
+    for text in ("schedule = 1f1b", "schedule != search"):
+        with pytest.raises(NoFeasiblePlan, match=f"no plan satisfies 'schedule = search' and '{text}' together"):
+            make_plan(CLUSTER, MODEL, job(text), references=False)
+    assert make_plan(CLUSTER, MODEL, job("schedule != zbv"), references=False).plan.schedule == SEARCHED
+
+
+def test_messages_tell_what_was_written_only() -> None:
+    """What the search for stages demands on top is part of the wish for an order."""
+    with pytest.raises(NoFeasiblePlan, match="satisfies 'pp = 4', 'vpp = 5', 'schedule = search': ") as refused:
+        make_plan(CLUSTER, MODEL, job("vpp = 5"), references=False)
+    assert [repair.change for repair in refused.value.repairs] == ["drop the constraint 'vpp = 5'"]
+
+
+def test_why_not_another_schedule(tmp_path: Path) -> None:
+    """A question takes the place of what it contradicts."""
+    answer = why_not(file(tmp_path), "schedule = 1f1b")
+    assert answer.outcome is not None
+    assert answer.outcome.plan.schedule == "1f1b"
+    assert answer.outcome.plan.num_stages == found().plan.num_stages == 4
+    fewer = why_not(file(tmp_path), "pp = 2").outcome
+    assert fewer is not None
+    assert (fewer.plan.schedule, fewer.plan.num_stages) == (SEARCHED, 2)
 
 
 def test_the_constraint_is_a_schedule_like_others() -> None:

@@ -85,7 +85,15 @@ def overrides(
     constraints: list[str] | None = None,
     schedule: str | None = None,
 ) -> dict[str, object]:
-    """Return job key -> value of the options that were given."""
+    """Return job key -> value of the options that were given.
+
+    Raises:
+        SpecError: there is no such schedule.
+    """
+    if schedule is not None:
+        from planner.specs.constraints import parse_constraint
+
+        parse_constraint(f"schedule = {schedule}", "--schedule")
     given: dict[str, object] = {
         "global_batch": number(global_batch),
         "global_batch_tokens": number(global_batch_tokens),

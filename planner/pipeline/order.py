@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from planner.candidates.choices import divisors
 from planner.checks import Context, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
-from planner.domain.job import ANY_SCHEDULE, Constraint, Job
+from planner.domain.job import ANY_SCHEDULE, Job
 from planner.domain.model import Model
 from planner.domain.plan import SEARCHED, Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
@@ -50,7 +51,7 @@ def for_stages(job: Job) -> Job:
     """Return the job of the search for stages: several, with any comparable schedule, and replicas that are alike.
 
     Raises:
-        NoFeasiblePlan: the job is for a framework that has its own orders only.
+        NoFeasiblePlan: the job is for a framework that has its own orders only, or asks for another schedule, too.
 
     """
     if job.target and SEARCHED not in find_framework(job.target).can.schedules:
@@ -59,7 +60,11 @@ def for_stages(job: Job) -> Job:
             " --for any framework's costs will do",
             {},
         )
-    kept = (c for c in job.constraints if c.subject != "schedule" or c.value != SEARCHED)
+    on_schedule = [c for c in job.constraints if c.subject == "schedule"]
+    asked = next(c for c in on_schedule if c.operator == "=" and c.value == SEARCHED)
+    contrary = [c for c in on_schedule if not c.admits(SEARCHED)]
+    if contrary:
+        raise NoFeasiblePlan(f"no plan satisfies {asked.text!r} and {contrary[0].text!r} together", {})
     others = (listed.name for listed in SCHEDULES if not (listed.changes_semantics or is_comparable(listed)))
     needed = (
         ("pp", ">=", "2"),
@@ -67,11 +72,8 @@ def for_stages(job: Job) -> Job:
         ("schedule", "=", ANY_SCHEDULE),
         *(("schedule", "!=", name) for name in others),
     )
-    added = (
-        Constraint(subject=subject, operator=operator, value=value, text=f"{PLACE}, so {subject} {operator} {value}")
-        for subject, operator, value in needed
-    )
-    return replace(job, constraints=(*kept, *added))
+    added = (replace(asked, subject=subject, operator=operator, value=value) for subject, operator, value in needed)
+    return replace(job, constraints=(*(c for c in job.constraints if c != asked), *added))
 
 
 def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter: Reporter | None = None) -> Outcome:
@@ -89,7 +91,7 @@ def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter
         raise NoFeasiblePlan(
             f"{PLACE} has one chunk a stage, two, or those of the best named schedule; none finds room", {}
         )
-    _refuse_large(trials[0].plan)
+    _refuse_large(trials)
     found, stopped = _found(trials, job, base, reporter or Reporter())
     best = min(found, key=lambda one: one.seconds)
     if best.seconds == float("inf"):
@@ -117,10 +119,11 @@ def with_order(base: Outcome, cluster: Cluster, model: Model, job: Job, reporter
 
 
 def _bases(base: Outcome) -> list[Plan]:
-    """Return the plans whose stages are tried: the best, and of those met the best with one chunk a stage."""
+    """Return the plans whose stages are tried: the best, the best replayed, and the best met with one chunk a stage."""
     met = (base.plan, *(other.plan for other in base.alternatives))
+    quick = (o.plan for o in base.alternatives if o.prediction.step_time < base.prediction.step_time)
     whole = (plan for plan in met if plan.virtual_stages == 1)
-    return list(dict.fromkeys([base.plan, *islice(whole, 1)]))
+    return list(dict.fromkeys([base.plan, *islice(quick, 1), *islice(whole, 1)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,17 +137,39 @@ class _Found:
     """[s] below which no order's step lies."""
 
 
-def _refuse_large(plan: Plan) -> None:
-    """Stop where there are too many passes to be ordered."""
-    number = 3 * plan.num_microbatches * plan.num_stages
+def _refuse_large(trials: list[Trial]) -> None:
+    """Stop where there are too many passes to be ordered, whatever the placement."""
+    least = min(trials, key=lambda trial: trial.shop.num_passes)
+    number = least.shop.num_passes
     if number > MOST_PASSES:
-        fewer = max(2, plan.num_stages // 2)
+        plan = least.plan
         raise SpecError.of(
             PLACE,
             f"the best plan has {plan.num_stages} stages and {plan.num_microbatches} micro-batches, {number:,} passes,"
-            f" and orders are looked for up to {MOST_PASSES:,}; ask for fewer with `pp <= {fewer}`,"
-            f" `micro_batch >= {2 * plan.micro_batch}` or a smaller global batch, or for a schedule that has a name",
+            f" and orders are looked for up to {MOST_PASSES:,}; ask for fewer with {_fewer(plan, number)},"
+            " or for a schedule that has a name",
         )
+
+
+def _fewer(plan: Plan, number: int) -> str:
+    """Return constraints that leave at most MOST_PASSES of a plan's `number` of passes, if a plan satisfies them."""
+    times = number / MOST_PASSES
+    ways = [f"a global batch of at most {plan.global_batch * MOST_PASSES // number:,}"]
+    larger = next(
+        (
+            size
+            for size in divisors(plan.samples // plan.num_replicas)
+            if size >= times * plan.micro_batch and size % plan.micro_batch == 0
+        ),
+        0,
+    )
+    if larger:
+        ways.insert(0, f"`micro_batch >= {larger}`, `dp >= {plan.num_replicas}` and `pp <= {plan.num_stages}`")
+    shorter = next((cut for cut in divisors(plan.num_stages)[1:-1] if cut * cut >= times), 0)
+    if shorter:
+        stages, replicas = plan.num_stages // shorter, plan.num_replicas * shorter
+        ways.insert(0, f"`pp <= {stages}`, `dp >= {replicas}` and `micro_batch >= {plan.micro_batch}`")
+    return ", or ".join(ways)
 
 
 def _found(trials: list[Trial], job: Job, base: Outcome, reporter: Reporter) -> tuple[list[_Found], str]:

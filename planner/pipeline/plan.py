@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from planner.checks import Context, other_profiles, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
 from planner.domain.framework import Framework
-from planner.domain.job import EQUAL, Job
+from planner.domain.job import EQUAL, Constraint, Job
 from planner.domain.model import Model
 from planner.domain.plan import Plan
 from planner.domain.prediction import Alternative, Certificate, Outcome, SearchReport
@@ -20,6 +21,8 @@ from planner.pipeline.finalists import Finalist, choose, lost_because
 from planner.pipeline.order import asks_for_order, for_stages, with_order
 from planner.pipeline.references import find_references
 from planner.pipeline.repairs import explain_infeasible
+from planner.report.figures import plural
+from planner.schedules import SCHEDULES
 from planner.simulate import predict
 from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
@@ -152,13 +155,10 @@ def _seconds(result: Result, unlike: UnlikeResult) -> float:
 
 
 def _nothing(space: Space, result: Result) -> str:
-    constraints = ", ".join(repr(constraint.text) for constraint in space.job.constraints)
+    """Return why there is no plan."""
+    constraints = _quoted(space.job.constraints)
     if not space.schedules:
-        runs = f" that {space.target.name} runs" if space.target else ""
-        return (
-            f"no schedule{runs} satisfies {constraints}: schedules with chunks (interleaved) are searched with numbers"
-            f" of them that divide the {space.model.num_layers} layers; planner predict --layout takes others"
-        )
+        return _no_schedule(space)
     asked = any(c.subject == "split" or not c.admits_replicas(EQUAL) for c in space.job.constraints)
     if asked and not result.subproblems:
         frameworks = f"; {space.target.name} runs neither" if space.target else ""
@@ -170,12 +170,31 @@ def _nothing(space: Space, result: Result) -> str:
         profiled = any(group.profile for group in space.cluster.groups)
         return (
             f"no numbers of replicas, stages and devices satisfy {constraints or 'the job'}: replicas times micro-batch"
-            f" must divide the global batch of {space.job.global_batch:,}, and there are {space.num_devices:,} devices"
+            f" must divide the global batch of {space.job.global_batch:,}, on {plural(space.num_devices, 'device')}"
             f"{', and profiles have no layers but those that were measured' * profiled}"
         )
     if not result.unfit and constraints:
-        return f"no plan satisfies {constraints} together"
+        return f"no plan that satisfies {constraints} fits on the devices and in the memory that there are"
     return f"{space.model.name} does not fit on {space.cluster.name}: every layout needs more memory than there is"
+
+
+def _no_schedule(space: Space) -> str:
+    """Return why no schedule is possible."""
+    asked = [constraint for constraint in space.job.constraints if constraint.subject == "schedule"]
+    left = [listed.name for listed in SCHEDULES if all(constraint.admits(listed.name) for constraint in asked)]
+    if not left:
+        return f"no schedule satisfies {_quoted(asked)} together"
+    if space.target and not set(left) & set(space.target.can.schedules):
+        return f"{space.target.name} runs {', '.join(space.target.can.schedules)}; none satisfies {_quoted(asked)}"
+    return (
+        f"no schedule satisfies {_quoted(space.job.constraints)}: schedules with chunks (interleaved) are searched with"
+        f" numbers of them that divide the {space.model.num_layers} layers; planner predict --layout takes others"
+    )
+
+
+def _quoted(constraints: Iterable[Constraint]) -> str:
+    """Return constraints as they were written, each once."""
+    return ", ".join(repr(text) for text in dict.fromkeys(constraint.text for constraint in constraints))
 
 
 def _rejections(space: Space, result: Result) -> dict[str, int]:

@@ -39,9 +39,7 @@ def explain_infeasible(
     framework = framework_on(cluster, job.framework)
     target = find_framework(job.target) if job.target else None
     rough = replace(job, gap=max(job.gap, ROUGH_GAP), time_limit=0.0)
-    # Where memory is not the trouble, larger devices are no remedy.
-    memory = any(reason.startswith("needs more memory") for reason in error.rejections)
-    shortage = _shortage(cluster, model, rough, framework, target, reporter) if memory else None
+    shortage = _shortage(cluster, model, rough, framework, target, reporter)
     repairs = []
     for change, changed_cluster, changed_job, changed_target in _changes(
         cluster, model, rough, target, shortage, reporter
@@ -74,10 +72,10 @@ def _shortage(
     """Find by bisection on all devices' memory the plan that needs the least; None if memory is not the trouble."""
     low, high = 1.0, 1.0
     job, nearest = replace(job, gap=ANY_GAP), None
+    if _rough_plan(_scaled(cluster, SCALE_MAX), model, job, framework, target, reporter) is None:
+        return None  # where memory is not the trouble, larger devices are no remedy
     while nearest is None:
         low, high = high, high * 2
-        if high > SCALE_MAX:
-            return None
         nearest = _rough_plan(_scaled(cluster, high), model, job, framework, target, reporter)
     for _ in range(SCALE_STEPS):
         middle = (low + high) / 2
@@ -122,9 +120,9 @@ def _changes(
     reporter: Reporter,
 ) -> Iterator[tuple[str, Cluster, Job, Framework | None]]:
     """Yield the changes worth trying, cheapest first, one of each kind."""
-    for constraint in job.constraints:
-        kept = tuple(other for other in job.constraints if other is not constraint)
-        yield f"drop the constraint {constraint.text!r}", cluster, replace(job, constraints=kept), target
+    for text in dict.fromkeys(constraint.text for constraint in job.constraints):
+        kept = tuple(other for other in job.constraints if other.text != text)
+        yield f"drop the constraint {text!r}", cluster, replace(job, constraints=kept), target
     if target is not None:
         yield f"leave out --for {target.name}", cluster, replace(job, target=""), None
     if shortage is None:

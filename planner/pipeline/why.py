@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.domain.job import Constraint
+from planner.domain.job import ANY_SCHEDULE, Constraint
 from planner.domain.prediction import Outcome
 from planner.domain.progress import Reporter
 from planner.errors import NoFeasiblePlan
@@ -31,6 +31,8 @@ class WhyNot:
 def why_not(file: PlanFile, text: str, reporter: Reporter | None = None) -> WhyNot:
     """Return the best plan that satisfies the constraint `text` too, compared with the plan in `file`.
 
+    It takes the place of what the job itself demands of the same subject, where the two contradict.
+
     Raises:
         SpecError: the constraint cannot be read.
 
@@ -39,7 +41,8 @@ def why_not(file: PlanFile, text: str, reporter: Reporter | None = None) -> WhyN
 
     groups = tuple(group.name for group in file.cluster.groups)
     constraint = parse_constraint(text, "--why-not", groups=groups)
-    job = replace(file.job, constraints=(*file.job.constraints, constraint))
+    kept = (own for own in file.job.constraints if not _contradict(own, constraint))
+    job = replace(file.job, constraints=(*kept, constraint))
     prediction, _ = predict_plan(file.plan, file.cluster, file.model, file.job)
     try:
         outcome = make_plan(file.cluster, file.model, job, references=False, reporter=reporter)
@@ -53,3 +56,11 @@ def why_not(file: PlanFile, text: str, reporter: Reporter | None = None) -> WhyN
         slower_by=outcome.prediction.step_time / prediction.step_time - 1,
         differences=tuple((part, ours.get(part, 0.0), theirs.get(part, 0.0)) for part in {**ours, **theirs}),
     )
+
+
+def _contradict(one: Constraint, other: Constraint) -> bool:
+    """Tell whether no value satisfies both constraints, where one names the only value that it admits."""
+    if one.subject != other.subject:
+        return False
+    exact = [(a, b) for a, b in ((one, other), (other, one)) if a.operator == "=" and a.value != ANY_SCHEDULE]
+    return any(not b.admits(int(a.value) if a.value.isdecimal() else a.value) for a, b in exact)
