@@ -30,7 +30,15 @@ def refusal(*texts: str, target: str = "") -> NoFeasiblePlan:
             "",
             "no schedule satisfies 'schedule = 1f1b', 'schedule = zbv' together",
         ),
-        (("schedule = interleaved", "vpp = 3"), "", "numbers of them that divide the 8 layers"),
+        (
+            ("schedule = interleaved", "vpp = 3"),
+            "",
+            "interleaved takes 2 chunks a stage or more, of numbers that divide the 8",
+        ),
+        (("schedule = zbv", "vpp = 3"), "", "zbv has 2 chunks a stage"),
+        (("schedule = zbv", "pp = 1"), "", "zbv needs several stages"),
+        (("schedule = search", "pp = 1"), "", "there are 1 to 4 stages on 4 devices"),
+        (("schedule = dualpipe", "pp = 3"), "", "no plan satisfies 'schedule = dualpipe', 'pp = 3': "),
         (("pp = 3", "dp = 2"), "", "no numbers of replicas, stages and devices satisfy 'pp = 3', 'dp = 2'"),
     ],
 )

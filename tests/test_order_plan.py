@@ -200,10 +200,12 @@ def test_the_remedies_for_too_many_passes_suffice(texts: tuple[str, ...], batch:
     with pytest.raises(SpecError) as refused:
         make_plan(CLUSTER, MODEL, builders.job(batch, "schedule = search", "micro_batch = 1", *texts), references=False)
     advice = str(refused.value).partition("ask for fewer with")[2]
-    offered = [parse_all(part) for part in advice.split(", or ") if "`" in part]
-    assert offered
-    for limits in offered:
-        assert 3 * limits["pp"] * batch / (limits["micro_batch"] * limits["dp"]) <= 1000
+    offered = [part for part in advice.split(", or ") if "`" in part]
+    assert "global batch of at most" in offered[-1]
+    for part in offered:
+        limits = {"dp": 1, "micro_batch": 1, **parse_all(part)}
+        samples = int(part.partition("at most ")[2].split()[0]) if "at most" in part else batch
+        assert 3 * limits["pp"] * samples / (limits["micro_batch"] * limits["dp"]) <= 1000
 
 
 def parse_all(text: str) -> dict[str, int]:

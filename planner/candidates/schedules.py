@@ -32,7 +32,7 @@ def find_schedules(job: Job, framework: Framework, target: Framework | None, num
 
 
 def _names_chunks(job: Job) -> bool:
-    return any(c.subject == "vpp" and c.operator in {"=", ">="} and c.value != "1" for c in job.constraints)
+    return any(c.subject == "vpp" and (c.value != "1" or c.operator == "!=") for c in job.constraints)
 
 
 def _worthwhile(chunks: list[int], num_layers: int) -> list[int]:

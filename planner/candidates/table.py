@@ -75,7 +75,9 @@ class Table:
         first, last = self.end(0, num_stages), self.end(num_stages - 1, num_stages)
         middle = self.prices(first=False, last=False) if num_stages > 2 else first
         rows = self.rows(num_stages)
-        used = [(first, rows[0]), (last, rows[-1]), *([(middle, rows[1:-1].min())] if num_stages > 2 else [])]
+        # Where none predicts its weights, the one that holds least has room for the most layers.
+        inner = np.unique(rows[1:-1])[: None if any(one.predictions for one in self.holdings) else 1]
+        used = [(first, rows[0]), (last, rows[-1]), *((middle, row) for row in inner)]
         most = max(int((prices.time[row] <= limit).any(axis=0).sum()) for prices, row in used)
         width = max(1, min(self.num_layers - num_stages + 1, most))
         return Positions(

@@ -69,21 +69,30 @@ def runs_on(plan: Plan, frameworks: Iterable[Framework], cluster: Cluster) -> tu
 
 
 def _pipeline_reasons(plan: Plan, framework: Framework) -> list[str]:
-    """Return what of pipeline and ZeRO stage is out of reach; with one stage all schedules are the same."""
+    """Return what of pipeline, schedule and ZeRO stage is out of reach."""
     alone, can = _alone(plan), framework.can
+    known = plan.schedule in can.schedules
+    other = f"schedule {plan.schedule}" + f" (only {', '.join(can.schedules)})" * bool(can.schedules)
     if plan.num_stages <= 1:
-        return [] if alone or plan.zero_stage in can.zero_stages else [f"ZeRO stage {plan.zero_stage}"]
+        reasons = [] if known or _accumulates(plan) else [other]
+        return reasons if alone or plan.zero_stage in can.zero_stages else [*reasons, f"ZeRO stage {plan.zero_stage}"]
     if not can.zero_stages_pipeline:
         return [f"a pipeline ({plan.num_stages} stages)"]
     reasons = []
-    if plan.schedule not in can.schedules:
-        reasons.append(f"schedule {plan.schedule} (only {', '.join(can.schedules)})")
+    if not known:
+        reasons.append(other)
     elif plan.microbatch_group and framework.name not in dict(schedule_of(plan).runs_as):
         reasons.append(f"micro-batches in groups of {plan.microbatch_group} (only of as many as there are stages)")
     if not alone and plan.zero_stage not in can.zero_stages_pipeline:
         possible = ", ".join(str(stage) for stage in can.zero_stages_pipeline)
         reasons.append(f"ZeRO stage {plan.zero_stage} with pipeline stages (only {possible})")
     return reasons
+
+
+def _accumulates(plan: Plan) -> bool:
+    """Return whether a single stage runs one micro-batch after the other and updates once, whatever its schedule."""
+    listed = schedule_of(plan)
+    return not listed.changes_semantics and listed.in_flight(0, 1, plan.num_microbatches) == 1
 
 
 def _tensor_reasons(plan: Plan, can: Capability) -> list[str]:

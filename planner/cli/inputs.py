@@ -73,12 +73,21 @@ def read_plan_file(source: str) -> PlanFile:
     Raises:
         SpecError: it is none, or something is wrong with it.
     """
+    from planner.specs.files import read_text
+
+    return parsed_file(*read_text(source), source)
+
+
+def parsed_file(text: str, origin: str, source: str) -> PlanFile:
+    """Return what a plan file says that was read already, as `read_plan_file` does.
+
+    Raises:
+        SpecError: it is none, or something is wrong with it.
+    """
     from planner.configurations import FORMS
     from planner.configurations.engine import form_of
-    from planner.specs.files import read_text
     from planner.specs.plan import parsed_plan
 
-    text, origin = read_text(source)
     try:
         return parsed_plan(text, origin)
     except SpecError:

@@ -22,6 +22,7 @@ def report(
     """Write a plan as one page for a browser, with everything in a single file."""
     from planner import pipeline
     from planner.cli.explain import explained, searched
+    from planner.cli.inputs import parsed_file
     from planner.cli.output import STDOUT, refuse_unwritable
     from planner.pipeline.observed import observe
     from planner.placement import place
@@ -29,11 +30,10 @@ def report(
     from planner.report.problems import problems_text
     from planner.report.terminal import write
     from planner.specs.files import read_text, write_whole
-    from planner.specs.plan import parsed_plan
 
     refuse_unwritable(output)
     text, origin = read_text(plan)
-    file = parsed_plan(text, origin)
+    file = parsed_file(text, origin, plan)
     prediction, problems, notes = pipeline.judge(file)
     for note in notes:
         say(f"note: {note}\n")

@@ -36,6 +36,7 @@ def timeline(
     ] = None,
 ) -> None:
     """Draw one step of a plan: who computes, sends and waits when."""
+    from planner.cli.inputs import read_plan_file
     from planner.cli.output import STDOUT, refuse_unwritable
     from planner.pipeline.observed import observe
     from planner.report.gantt import Gantt, gantt
@@ -43,14 +44,13 @@ def timeline(
     from planner.report.terminal import page_width, write
     from planner.report.trace import chrome_trace
     from planner.specs.files import write_whole
-    from planner.specs.plan import read_plan
 
     chosen = form or (Picture.chrome if output.lower().endswith(".json") else Picture.text)
     if chosen is Picture.chakra:
         _write_traces(plan, output)
         return
     refuse_unwritable(output)
-    file = read_plan(plan)
+    file = read_plan_file(plan)
     problems = judged(file)
     found = observe(file.plan, file.cluster, file.model, file.job)
     if chosen is Picture.chrome:
@@ -93,16 +93,16 @@ def _write_traces(plan: str, output: str) -> None:
     """
     from pathlib import Path
 
+    from planner.cli.inputs import read_plan_file
     from planner.cli.output import STDOUT
     from planner.errors import SpecError
     from planner.pipeline.observed import observe, traces
     from planner.report.overlap import overlap
     from planner.specs.files import write_whole
-    from planner.specs.plan import read_plan
 
     if output == STDOUT:
         raise SpecError.of("--format chakra", "writes a file for each rank; name a folder with -o")
-    file = read_plan(plan)
+    file = read_plan_file(plan)
     problems = judged(file)
     parts = (file.plan, file.cluster, file.model, file.job)
     made = list(traces(*parts))

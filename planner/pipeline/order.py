@@ -152,24 +152,22 @@ def _refuse_large(trials: list[Trial]) -> None:
 
 
 def _fewer(plan: Plan, number: int) -> str:
-    """Return constraints that leave at most MOST_PASSES of a plan's `number` of passes, if a plan satisfies them."""
-    times = number / MOST_PASSES
-    ways = [f"a global batch of at most {plan.global_batch * MOST_PASSES // number:,}"]
-    larger = next(
-        (
-            size
-            for size in divisors(plan.samples // plan.num_replicas)
-            if size >= times * plan.micro_batch and size % plan.micro_batch == 0
-        ),
-        0,
-    )
-    if larger:
-        ways.insert(0, f"`micro_batch >= {larger}`, `dp >= {plan.num_replicas}` and `pp <= {plan.num_stages}`")
+    """Return demands that leave at most MOST_PASSES of a plan's `number` of passes, if a plan satisfies them."""
+    times, samples = number / MOST_PASSES, plan.micro_batch
+    sizes = (size for size in divisors(plan.samples // plan.num_replicas) if size % samples == 0)
+    larger = next((size for size in sizes if size >= times * samples), 0)
     shorter = next((cut for cut in divisors(plan.num_stages)[1:-1] if cut * cut >= times), 0)
-    if shorter:
-        stages, replicas = plan.num_stages // shorter, plan.num_replicas * shorter
-        ways.insert(0, f"`pp <= {stages}`, `dp >= {replicas}` and `micro_batch >= {plan.micro_batch}`")
-    return ", or ".join(ways)
+    ways = [_demand(plan.num_stages // shorter, plan.num_replicas * shorter, samples)] if shorter else []
+    ways += [_demand(plan.num_stages, plan.num_replicas, larger)] if larger else []
+    most = plan.global_batch * MOST_PASSES // number
+    same = _demand(plan.num_stages, plan.num_replicas, samples)
+    return ", or ".join([*ways, f"a global batch of at most {most:,} and {same}"])
+
+
+def _demand(stages: int, replicas: int, samples: int) -> str:
+    """Return constraints for at most so many stages, and at least so many replicas and samples of a micro-batch."""
+    least = [f"`{name} >= {value}`" for name, value in (("dp", replicas), ("micro_batch", samples)) if value > 1]
+    return " with ".join([f"`pp <= {stages}`", *([" and ".join(least)] if least else [])])
 
 
 def _found(trials: list[Trial], job: Job, base: Outcome, reporter: Reporter) -> tuple[list[_Found], str]:

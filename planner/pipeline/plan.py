@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
+from planner.candidates.choices import allows, divisors
 from planner.checks import Context, other_profiles, run_checks
 from planner.costs import plan_cost
 from planner.domain.cluster import Cluster
@@ -22,7 +24,7 @@ from planner.pipeline.order import asks_for_order, for_stages, with_order
 from planner.pipeline.references import find_references
 from planner.pipeline.repairs import explain_infeasible
 from planner.report.figures import plural
-from planner.schedules import SCHEDULES
+from planner.schedules import SCHEDULES, Schedule
 from planner.simulate import predict
 from planner.specs.calibration import framework_on
 from planner.specs.catalog import framework as find_framework
@@ -166,6 +168,8 @@ def _nothing(space: Space, result: Result) -> str:
             f"no plan satisfies {constraints} together: unlike replicas need two or three groups, and splits (1, 2, 4,"
             f" 8) several groups with replicas that are alike{frameworks}"
         )
+    if not result.subproblems and (reason := _no_stages(space)):
+        return f"no plan satisfies {constraints}: {reason}"
     if not result.subproblems:
         profiled = any(group.profile for group in space.cluster.groups)
         return (
@@ -186,10 +190,40 @@ def _no_schedule(space: Space) -> str:
         return f"no schedule satisfies {_quoted(asked)} together"
     if space.target and not set(left) & set(space.target.can.schedules):
         return f"{space.target.name} runs {', '.join(space.target.can.schedules)}; none satisfies {_quoted(asked)}"
-    return (
-        f"no schedule satisfies {_quoted(space.job.constraints)}: schedules with chunks (interleaved) are searched with"
-        f" numbers of them that divide the {space.model.num_layers} layers; planner predict --layout takes others"
+    layers = space.model.num_layers
+    needs = (
+        f"{one.name} takes 2 chunks a stage or more, of numbers that divide the {layers} layers"
+        if one.with_chunks
+        else f"{one.name} has {plural(one.virtual_stages, 'chunk')} a stage"
+        for one in SCHEDULES
+        if one.name in left and not (one.changes_semantics and len(left) > 1)
     )
+    return f"no schedule satisfies {_quoted(space.job.constraints)}: {'; '.join(needs)}"
+
+
+def _no_stages(space: Space) -> str:
+    """Return why no schedule has a number of stages; empty if one has."""
+    demanded, most = space.job.constraints, min(space.num_devices, space.model.num_layers)
+    stages = [number for number in range(1, most + 1) if allows(demanded, "pp", number)]
+    if not stages:
+        return (
+            f"there are 1 to {most} stages on {plural(space.num_devices, 'device')}" if most > 1 else "there is 1 stage"
+        )
+    batches = divisors(space.job.global_batch)
+
+    def trouble(schedule: Schedule, number: int) -> str:
+        if number == 1:
+            return f"{schedule.name} needs several stages" if schedule.parts > 1 else schedule.blocker(1, 1)
+        found = [schedule.blocker(number, batch) for batch in batches]
+        return found[-1] if all(found) else ""
+
+    first = ""
+    for schedule, number in product(space.schedules, stages):
+        reason = trouble(schedule, number)
+        if not reason:
+            return ""
+        first = first or reason
+    return first
 
 
 def _quoted(constraints: Iterable[Constraint]) -> str:

@@ -156,7 +156,8 @@ class Refiner:
             tight = Bounder(entry.sub, known.prices).split(replace(known, highest=highest), cutoff, low)
             if tight.value < cutoff < np.inf:
                 tight = self._counted(entry.sub, tight, cutoff)
-        replayed = max(entry.replay_bound, entry.sub.num_passes * min(tight.bottleneck, highest))
+        # Smaller ones that were closed hold plans, too, though none that the program's measure puts below the cutoff.
+        replayed = max(entry.replay_bound, entry.sub.num_passes * min(low, highest))
         tight = replace(tight, start=start or known.start)
         tightened = replace(
             entry, known=tight, replay_bound=replayed, proved=max(entry.proved, known.value), exact=True

@@ -139,7 +139,7 @@ def _bubble(pipelines: Sequence[Plan], costs: PlanCost, observed: Sequence[Repla
         * (sum(one.busy) - plan.num_microbatches * sum(map(sum, cost.sends)))
         for plan, cost, one in zip(pipelines, costs.pipelines, observed, strict=True)
     )
-    return 1.0 - work / (lanes * makespan)
+    return max(0.0, 1.0 - work / (lanes * makespan))
 
 
 def _utilization(plan: Plan, cluster: Cluster, flops_per_sample: float, step_time: float) -> float:

@@ -141,6 +141,8 @@ def _word(subject: str, operator: str, value: str) -> tuple[str, str, str]:
         raise ValueError(
             f"{subject} is {', '.join(_WORDS[subject][:-1])} or {_WORDS[subject][-1]}{nearest(value, _WORDS[subject])}"
         )
+    if value == ANY_SCHEDULE and subject == "schedule" and operator != "=":
+        raise ValueError(f"write {subject} = {value}, or the name of a schedule")
     return subject, operator, value
 
 

@@ -135,6 +135,18 @@ def test_one_stage_needs_no_pipeline(sound: Context) -> None:
     assert refusals(alone, framework("old", zero_stages=(0,)), sound.cluster) == ("old cannot run ZeRO stage 3",)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "runs"),
+    [("1f1b", True), ("zb-h1", True), ("gpipe", False), ("pipedream", False), ("spectrain", False)],
+)
+def test_one_stage_runs_another_schedule_where_that_is_the_same(sound: Context, schedule: str, runs: bool) -> None:
+    """Not where it holds all micro-batches, or updates its weights after each."""
+    alone = replace(sound.plan, stages=sound.plan.stages[:1], num_microbatches=4, zero_stage=0, schedule=schedule)
+    reason = f"plain cannot run schedule {schedule} (only 1f1b)"
+    plain = framework("plain", zero_stages=(0,), zero_stages_pipeline=(), schedules=("1f1b",))
+    assert refusals(alone, plain, sound.cluster) == (() if runs else (reason,))
+
+
 def test_recomputing_everything_is_even(sound: Context) -> None:
     """Stages of 5 and 3 layers that recompute 5 and 3 are one setting, not two."""
     plain = framework("plain", uneven_recompute=False, partial_recompute=False)

@@ -445,7 +445,7 @@ class Exhaustive:
         Of the few layers of these problems no larger number is searched unasked.
         """
         written = [c for c in self.asked.job.constraints if c.subject == "vpp"]
-        named = any(c.operator in ("=", ">=") and c.value != "1" for c in written)
+        named = any((c.operator, c.value) not in {("=", "1"), ("<=", "1"), (">=", "1")} for c in written)
         total = self.asked.model.num_layers
         counts = [v for v in range(2, total) if total % v == 0]
         return counts if named else counts[:1]

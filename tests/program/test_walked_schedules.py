@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from cases import check_optimum
+from cases import check_optimum, largest_allowance
 from exhaustive import FORMULAS, Exhaustive, Floats, Plans
 from test_exhaustive import priced
 
 from builders import Planning, constraints, drawn
 from planner.candidates.schedules import find_schedules
 from planner.checks import Context, run_checks
+from planner.costs import plan_cost
+from planner.program import Search, decode
 from planner.schedules import SCHEDULES
+from planner.simulate import predict
 from planner.specs.catalog import framework as catalogued
+from planner.units import NANOSECOND
 
 MANY = 8
 """Samples with which every plan of several micro-batches is too many plans."""
@@ -96,3 +100,28 @@ def test_what_is_tried_unasked(target: str) -> None:
     ):
         tried = find_schedules(replace(asked.job, constraints=constraints(text)), asked.framework, asked.target, 8)
         assert list(dict.fromkeys(listed.name for listed in tried)) == names, text
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.01])
+@pytest.mark.parametrize("name", ["pipedream", "spectrain", "xpipe", "pipedream-2bw"])
+def test_no_replay_ends_below_its_bound(name: str, gap: float) -> None:
+    """Also where bottlenecks are closed because the measure puts no plan with them below the cutoff."""
+    asked = drawn(1015, most_devices=4, most_layers=8)
+    job = replace(asked.job, constraints=constraints(f"schedule = {name}", "pp >= 2"), global_batch=12)
+    asked = replace(asked, job=replace(job, framework="megatron-deepspeed"), framework=catalogued("megatron-deepspeed"))
+    result = Search(asked.space, gap).run()
+    assert result.found
+    for one in result.found:
+        plan = decode(asked.space, one)
+        costs = plan_cost(plan, asked.cluster, asked.model, asked.job, asked.framework)
+        step = predict(plan, costs, asked.cluster, asked.model, asked.job).step_time - costs.step_overhead
+        assert step / NANOSECOND >= result.replay_bound - largest_allowance(asked)
+
+
+def test_a_limit_on_chunks_lets_all_be_tried_that_it_admits() -> None:
+    """Of 12 layers 2 alone is worth it unasked; a limit of any kind asks, but one to a single chunk."""
+    asked = drawn(8000)
+    for text, counts in (("vpp != 2", [3, 4, 6]), ("vpp <= 3", [2, 3]), ("vpp >= 4", [4, 6]), ("vpp >= 1", [2])):
+        job = replace(asked.job, constraints=constraints("schedule = interleaved", text))
+        tried = find_schedules(job, asked.framework, None, 12)
+        assert [listed.virtual_stages for listed in tried] == counts, text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from planner.domain.plan import SEARCHED
 from planner.report.figures import percent, seconds
 from planner.report.page.markup import Markup, figure, join, tag
 from planner.report.page.markup import percent as length
@@ -22,9 +23,13 @@ def certificate(about: Subject) -> Markup:
     if found is None:
         text = "Nothing is proved of this plan: it was named and not searched, or its file was changed afterwards."
         return join(tag("p", text), how)
+    ordered = about.plan.schedule == SEARCHED
     rows = (
-        ("no plan can be faster than", found.lower_bound),
-        ("no replay can end before", found.replay_lower_bound),
+        (
+            "no order of these stages' passes takes less than" if ordered else "no plan can be faster than",
+            found.lower_bound,
+        ),
+        ("no replay can end before", 0.0 if ordered else found.replay_lower_bound),
         ("this plan, in the same measure", found.objective),
         ("this plan, replayed", about.prediction.step_time),
     )

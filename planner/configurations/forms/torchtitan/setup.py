@@ -116,7 +116,8 @@ def _unsayable(configuration: Configuration, found: Degrees) -> Iterator[Problem
     if found.pipeline <= 1:
         return
     if configuration.get(SCHEDULE_CSV):
-        yield problem(SCHEDULE_CSV, "gives a schedule of its own, which the planner does not read; name one")
+        message = "gives an order of passes, which is not read back; check the plan file, or name a schedule"
+        yield problem(SCHEDULE_CSV, message)
     elif not SCHEDULES.get(schedule_of(configuration)):
         known = ", ".join(SCHEDULES)
         yield problem(SCHEDULE, f"is {configuration.get(SCHEDULE)}, which the planner cannot predict; it knows {known}")
