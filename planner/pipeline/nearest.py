@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -23,7 +23,8 @@ def nearest_plan(file: PlanFile, framework: Framework) -> str:
     """Return in words the fastest plan with the same groups and stages that `framework` can run, and how to search.
 
     Tried are: every stage with the strategy of one of them, layers shared out evenly, one recompute policy for all,
-    another schedule or ZeRO stage, copies of the first kind of pipeline alone; what the framework can run is kept.
+    another schedule or ZeRO stage, one chunk a stage, copies of the first kind of pipeline alone; what the framework
+    can run is kept.
     """
     search = f"`planner plan --for {framework.name}` searches all that it can run"
     before, _ = predict_plan(file.plan, file.cluster, file.model, file.job)
@@ -51,18 +52,24 @@ def _variants(plan: Plan, framework: Framework, batch: int) -> Iterator[Plan]:
     zeros = (plan.zero_stage, *(can.zero_stages_pipeline if plan.num_stages > 1 else can.zero_stages))
     names = [name for name in can.schedules if name != SEARCHED]
     alike = [name for name in names if schedule(name).virtual_stages == schedule(name).directions == 1]
-    schedules = (plan.schedule, *alike) if plan.virtual_stages == 1 else (plan.schedule,)
-    replicas = [number for number in range(1, kind.num_replicas + 1) if batch % (number * kind.micro_batch) == 0]
-    for stages, zero, name, number in product(_stages(kind), zeros, schedules, replicas[::-1][:4]):
-        yield replace(
-            kind,
-            stages=stages,
-            zero_stage=zero,
-            schedule=name,
-            order=kind.order if name == SEARCHED and number == kind.num_replicas else (),
-            num_replicas=number,
-            num_microbatches=batch // (number * kind.micro_batch),
-        )
+    kinds = [kind]
+    if plan.virtual_stages > 1 and alike:
+        sizes = [stage.num_layers for stage in plan.stages]
+        stages = _shared_out(plan.stages, sizes)
+        kinds.append(replace(kind, stages=stages, virtual_stages=1, microbatch_group=0, schedule=alike[0]))
+    for one in kinds:
+        schedules = (one.schedule, *alike) if one.virtual_stages == 1 else (one.schedule,)
+        replicas = [number for number in range(1, one.num_replicas + 1) if batch % (number * one.micro_batch) == 0]
+        for stages, zero, name, number in product(_stages(one), zeros, schedules, replicas[::-1][:4]):
+            yield replace(
+                one,
+                stages=stages,
+                zero_stage=zero,
+                schedule=name,
+                order=one.order if name == SEARCHED and number == one.num_replicas else (),
+                num_replicas=number,
+                num_microbatches=batch // (number * one.micro_batch),
+            )
 
 
 def _stages(plan: Plan) -> Iterator[tuple[Stage, ...]]:
@@ -72,7 +79,9 @@ def _stages(plan: Plan) -> Iterator[tuple[Stage, ...]]:
     recomputes = [None, *dict.fromkeys((s.recompute, s.num_recomputed == s.num_layers) for s in plan.stages)]
     recomputes += [("none", False), ("none", True)]
     for strategy, even, recompute in product(strategies, (False, True), dict.fromkeys(recomputes)):
-        stages = _shared_out(plan.stages) if even and plan.virtual_stages == 1 else plan.stages
+        alike = even and plan.virtual_stages == 1
+        sizes = equal_split(sum(stage.num_layers for stage in plan.stages), plan.num_stages)
+        stages = _shared_out(plan.stages, sizes) if alike else plan.stages
         yield tuple(_alike(stage, strategy, recompute) for stage in stages)
 
 
@@ -84,11 +93,11 @@ def _alike(stage: Stage, strategy: Strategy | None, recompute: tuple[str, bool] 
     return replace(made, recompute=policy, num_recomputed=made.num_layers if full else 0)
 
 
-def _shared_out(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Return the stages with as many layers each as they go."""
+def _shared_out(stages: tuple[Stage, ...], sizes: Sequence[int]) -> tuple[Stage, ...]:
+    """Return the stages with so many layers each, in one run."""
     made, first = [], 0
-    for stage, size in zip(stages, equal_split(sum(s.num_layers for s in stages), len(stages)), strict=True):
-        recomputed = min(size, stage.num_recomputed)
-        made.append(replace(stage, first_layer=first, last_layer=first + size - 1, num_recomputed=recomputed))
+    for stage, size in zip(stages, sizes, strict=True):
+        recomputed, last = min(size, stage.num_recomputed), first + size - 1
+        made.append(replace(stage, first_layer=first, last_layer=last, later_chunks=(), num_recomputed=recomputed))
         first += size
     return tuple(made)
