@@ -111,7 +111,10 @@ pipeline_parallel_microbatch_size = 2
             "it knows 1F1B, GPipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble, DualPipeV",
         ),
         ("[training]\nlocal_batch_size = 0\n", "should be a whole number from 1 to 1,000,000,000, not 0"),
-        ('[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule_csv = "x"\n', "name one"),
+        (
+            '[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule_csv = "x"\n',
+            "which is not read back; check the plan file",
+        ),
         (
             (
                 "[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = "
